@@ -14,8 +14,7 @@ from measure import Row, best_times, show
 from rich.console import Console
 
 from blurfit import Agreement, Numeric, Schema, calibrate
-from blurfit.learning.exact import enclose
-from blurfit.learning.solver import minimise
+from blurfit.learning.solver import enclose, minimise
 from blurfit.learning.sums import Statistics
 from blurfit.simulation.sampler import sampler_for, totals_of_products
 

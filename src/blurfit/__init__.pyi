@@ -56,12 +56,12 @@ from blurfit.schema.schema import Categorical as Categorical
 from blurfit.schema.schema import Numeric as Numeric
 from blurfit.schema.schema import Schema as Schema
 from blurfit.store.store import Store as Store
-from blurfit.theory.guarantees import LocalGuarantee as LocalGuarantee
-from blurfit.theory.guarantees import ModelGuarantee as ModelGuarantee
-from blurfit.theory.guarantees import Setting as Setting
 from blurfit.theory.input_calibration import InputCalibration as InputCalibration
 from blurfit.theory.input_calibration import calibrate as calibrate
 from blurfit.theory.input_calibration import guarantee as guarantee
+from blurfit.theory.moments import LocalGuarantee as LocalGuarantee
+from blurfit.theory.moments import ModelGuarantee as ModelGuarantee
 from blurfit.theory.moments import MomentCalibration as MomentCalibration
+from blurfit.theory.moments import Setting as Setting
 from blurfit.theory.moments import calibrate_moment as calibrate_moment
 from blurfit.version import __version__ as __version__

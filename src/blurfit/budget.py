@@ -53,7 +53,7 @@ from blurfit.errors import (
     positive,
 )
 from blurfit.theory import gaussian
-from blurfit.theory.guarantees import NEIGHBOURS, Neighbours, at_most
+from blurfit.theory.moments import NEIGHBOURS, Neighbours, at_most
 
 _MARKS = "BLURFIT_BUDGET"  # the environment's word for the files of processes with open blocks
 _ROUNDING = 1 + 1e-9  # what is kept is evaluated at a little more than was spent

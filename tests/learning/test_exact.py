@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from blurfit import NotCertifiedError
-from blurfit.learning.exact import enclose
-from blurfit.learning.solver import ElasticNet, minimise
+from blurfit.learning.solver import enclose, minimise
 
 
 def sums(count: int, d: int, seed: int, *, smallest: float = 40.0) -> tuple:
@@ -50,8 +49,7 @@ def by_mpmath(gram, moment, radius, *, ridge=0.0, support=None, signs=None, l1=0
 
 
 def enclosed(gram, moment, radius, l1=0.0, *, allowed=2.0**-60, ridge=0.0):
-    regulariser = ElasticNet(l1, 0.0) if l1 else None
-    start = minimise(gram, moment, ridge=ridge, weight_bound=radius, regulariser=regulariser)
+    start = minimise(gram, moment, ridge=ridge, weight_bound=radius, l1=l1)
     return enclose(gram, moment, start, ridge=ridge, radius=radius, l1=l1, allowed=allowed), start
 
 

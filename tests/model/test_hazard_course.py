@@ -11,7 +11,7 @@ from blurfit import Agreement, PublishedMoments, perturb
 from blurfit.agreement.plan import Plan, read_agreed
 from blurfit.agreement.terms import require_together
 from blurfit.errors import BlurfitError, InfeasibleError, InvalidValueError, NotCertifiedError
-from blurfit.learning.hazard_waves import hazard_estimates, pooled
+from blurfit.learning.hazards import hazard_estimates, pooled
 from blurfit.learning.inference import Inference
 from blurfit.model.course import Course, follows, wave_sums
 from blurfit.schema.columns import Binary, Numeric, TimeToEvent

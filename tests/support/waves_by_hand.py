@@ -20,9 +20,9 @@ from blurfit.learning.waves import Belief, WaveSums, first_belief, learn_wave, n
 from blurfit.simulation.sampler import clean_sums, draw_joint_sums
 from blurfit.theory import moments
 from blurfit.theory.forms import ColumnKind, JointColumn
-from blurfit.theory.guarantees import Neighbours
 from blurfit.theory.hazards import Announced, HazardMap
 from blurfit.theory.maps import GaugeMap, ResidualMap
+from blurfit.theory.moments import Neighbours
 from blurfit.theory.planning import Kind, Stages, information, mean_alone, public_weights
 
 TARGET = "target"

@@ -12,7 +12,7 @@ from blurfit.model.release import released_weights, statistics_of
 from blurfit.simulation.sampler import input_totals, sampler_for
 from blurfit.theory import certified
 from blurfit.theory.certified import Scales
-from blurfit.theory.guarantees import Setting
+from blurfit.theory.moments import Setting
 
 
 @pytest.mark.statistical

@@ -7,6 +7,7 @@ import pytest
 from scipy.optimize import minimize
 
 from blurfit.theory import moments
+from blurfit.theory.forms import JointColumn, JointForm
 from blurfit.theory.maps import bounded_sensitivity
 
 
@@ -55,8 +56,8 @@ def test_the_two_branches_meet() -> None:
 
 
 def test_a_single_submission_is_told_from_any_other_record() -> None:
-    assert moments.submission_sensitivity(0.4, 1.0) == moments.sensitivity(0.4, 1.0, "replace")
-    assert moments.submission_sensitivity(0.4, 1.0) > moments.sensitivity(0.4, 1.0, "zero-out")
+    reach = JointForm(0.4, (JointColumn("x", 1.0),)).reach("zero-out")
+    assert reach.submission == moments.sensitivity(0.4, 1.0, "replace") > reach.sums
 
 
 @pytest.mark.parametrize("ratio", [0.1, 0.5, 2 - math.sqrt(2), 1.0, 2.0, 3.0, 20.0])

@@ -10,7 +10,7 @@ could take them for something else.
 that everything it states follows: how far records of the schema reach, what the noise guarantees,
 the grid from its budget, and that the parts of the contract belong together. Nothing is compared
 for equality with what this machine computes: what is stated has to be enough
-(`blurfit.theory.guarantees`).
+(`blurfit.theory.moments`).
 """
 
 import hashlib
@@ -68,11 +68,10 @@ from blurfit.messages.submissions import Layout, ShareKind, ShareLayout
 from blurfit.schema.columns import Question, TimeToEvent
 from blurfit.schema.schema import Schema
 from blurfit.theory.forms import Form
-from blurfit.theory.guarantees import at_most
 from blurfit.theory.hazards import Announced
 from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.losses import LogisticLoss, SquaredLoss
-from blurfit.theory.moments import MomentCalibration
+from blurfit.theory.moments import MomentCalibration, at_most
 from blurfit.theory.planning import StageKind
 
 _WHOLE_BEYOND = re.compile(rb"[:\[,]-?[0-9]{16,}[,\]}]")  # may also be found within a text

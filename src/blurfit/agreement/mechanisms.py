@@ -9,7 +9,7 @@
 
 Everything in a contract is a function of public facts: the schema, the terms, and for a later wave
 the map that follows from published releases. What is proposed is rounded to the safe side
-(`blurfit.theory.guarantees`); `require` checks by inequality that what is stated is enough.
+(`blurfit.theory.moments`); `require` checks by inequality that what is stated is enough.
 """
 
 from dataclasses import replace
@@ -43,11 +43,10 @@ from blurfit.schema.derived import Curve
 from blurfit.schema.schema import Categorical, Schema, joint_form, values
 from blurfit.schema.table import listed
 from blurfit.theory.coded import ONE, Code, CodedForm, Weighting
-from blurfit.theory.events import EventForm
 from blurfit.theory.forms import Form, JointForm, TargetForm
-from blurfit.theory.guarantees import rounded_up
+from blurfit.theory.hazards import EventForm
 from blurfit.theory.input_calibration import InputCalibration, calibrate
-from blurfit.theory.moments import MomentCalibration, calibrate_moment
+from blurfit.theory.moments import MomentCalibration, calibrate_moment, rounded_up
 
 if TYPE_CHECKING:
     from blurfit.agreement.agreement import Agreement

@@ -4,7 +4,7 @@ Both mechanisms send one vector. For `moment` it holds the products of all colum
 public weights (`blurfit.theory.forms`); for `input` q and then p, which the model's objective
 gives (`blurfit.theory.losses`). Whatever carries, checks or adds submissions needs to know no more
 of them than the `NumberRun` that each belongs to. Each number is rounded to the safe side
-(`blurfit.theory.guarantees`) when it is proposed.
+(`blurfit.theory.moments`) when it is proposed.
 
 **The public grid on which noise is exact, and what the rounding to it costs.** Noise that is drawn
 in floating point can be recognised by its last bits. So whatever is sent is a multiple of a power
@@ -49,7 +49,7 @@ paid for:
       e = √d·g/(2κ)                      a continuous c, cut down to the grid
         + 2⁻⁵³·N·(r_p + η·r_q²)/κ        sums that are rounded once (`blurfit.learning.sums`):
                                          ‖c‖ ≤ N·r_p and ‖A‖_F ≤ N·r_q², r the screen's radii
-        + 2⁻⁴⁰·b                         the solver (`blurfit.learning.exact`), proved each time,
+        + 2⁻⁴⁰·b                         the solver (`blurfit.learning.solver`), proved each time,
 
   and (ε', δ') for the theorem's w become (ε' + 2√d·e/b, e^{√d·e/b}·δ') for what is published. With
   m = min(1, ε), g ≤ κb₀·2⁻¹²m/d makes the first part of 2√d·e/b at most 2⁻¹²m, and b ≥ b₀ ≈ 2⁻²⁰η
@@ -141,12 +141,17 @@ from blurfit.schema.schema import INTERCEPT, Schema, kind_of
 from blurfit.schema.table import listed
 from blurfit.theory.certified import spectrum_floor
 from blurfit.theory.forms import TargetForm
-from blurfit.theory.gaussian import mu_of
-from blurfit.theory.guarantees import APPROXIMATIONS, BEYOND, Approximation, ceiling
+from blurfit.theory.gaussian import mu_of, shifted_energy_ceiling
 from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.losses import LogisticLoss, SquaredLoss
-from blurfit.theory.moments import MomentCalibration, Reach
-from blurfit.theory.numerics import shifted_energy_ceiling
+from blurfit.theory.moments import (
+    APPROXIMATIONS,
+    BEYOND,
+    Approximation,
+    MomentCalibration,
+    Reach,
+    ceiling,
+)
 from blurfit.theory.planning import Task, public_weights, weights_beside_public_rows
 
 if TYPE_CHECKING:

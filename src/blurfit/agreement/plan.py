@@ -58,9 +58,8 @@ from blurfit.errors import InvalidValueError, NotCertifiedError, whole
 from blurfit.schema.schema import Schema
 from blurfit.theory import gaussian, planning
 from blurfit.theory.gaussian import mu_of
-from blurfit.theory.guarantees import BEYOND, ModelGuarantee, Neighbours, at_most
 from blurfit.theory.hazards import Announced
-from blurfit.theory.moments import MomentCalibration
+from blurfit.theory.moments import BEYOND, ModelGuarantee, MomentCalibration, Neighbours, at_most
 from blurfit.theory.planning import (
     StageKind,
     Stages,

@@ -49,7 +49,7 @@ from blurfit.agreement.numbers import DISCRETE_SHARE, LATTICE_SHARE, promised_in
 from blurfit.data import FloatArray, html_table
 from blurfit.errors import axes
 from blurfit.theory.gaussian import epsilon_of
-from blurfit.theory.guarantees import (
+from blurfit.theory.moments import (
     LocalGuarantee,
     ModelGuarantee,
     Neighbours,

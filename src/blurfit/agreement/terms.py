@@ -40,7 +40,7 @@ from blurfit.errors import (
     positive,
     whole,
 )
-from blurfit.theory.guarantees import (
+from blurfit.theory.moments import (
     APPROXIMATIONS,
     NEIGHBOURS,
     RULES,

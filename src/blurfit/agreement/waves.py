@@ -326,9 +326,9 @@ def map_from_dict(entry: Mapping[str, Any]) -> Announced:
         raise InvalidValueError(
             f"Expected a {kind} map to have {sorted(expected)}, got {sorted(entry)}."
         )
-    if kind == "hazard":
-        return HazardMap.from_dict(entry)
     whitening = Whitening.from_dict(entry)
+    if kind == "hazard":
+        return HazardMap(whitening, entry["bands"], entry["events"], entry["radius"])
     if kind == "residual":
         weights = entry["weights"]
         if not isinstance(weights, list) or len(weights) != 3:

@@ -32,8 +32,7 @@ from blurfit.agreement.statement import (
 )
 from blurfit.agreement.terms import Mechanism
 from blurfit.schema.schema import asked_in_words
-from blurfit.theory.guarantees import at_most
-from blurfit.theory.moments import variance_factor
+from blurfit.theory.moments import at_most, variance_factor
 from blurfit.theory.planning import information
 
 if TYPE_CHECKING:

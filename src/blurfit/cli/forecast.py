@@ -117,13 +117,11 @@ def _flags(names: Any) -> str:
 
 
 def _moment(found: dict[str, Any]) -> "bf.MomentCalibration":
-    from blurfit.theory.moments import Reach, sensitivity, submission_sensitivity
+    from blurfit.theory.moments import Reach, sensitivity
 
     constant, radius = found.pop("constant"), found.pop("radius", 1.0)
     neighbours = found.get("neighbours", "replace")
-    reach = Reach(
-        sensitivity(constant, radius, neighbours), submission_sensitivity(constant, radius)
-    )
+    reach = Reach(sensitivity(constant, radius, neighbours), sensitivity(constant, radius))
     return bf.calibrate_moment(reach=reach, **found)
 
 

@@ -43,7 +43,7 @@ from blurfit.data import FloatArray
 from blurfit.errors import ConflictError, InvalidValueError
 from blurfit.randomness import bits
 from blurfit.schema.schema import title_of
-from blurfit.theory.guarantees import NEIGHBOURS, Neighbours
+from blurfit.theory.moments import NEIGHBOURS, Neighbours
 
 DELTA = 1e-6
 _TABLES = (

@@ -54,9 +54,8 @@ from blurfit.schema.schema import Schema
 from blurfit.schema.schema import values as encoded_values
 from blurfit.simulation.sampler import generator_for, sampler_for
 from blurfit.theory.gaussian import epsilon_of, mu_of
-from blurfit.theory.guarantees import Neighbours, at_most
 from blurfit.theory.input_calibration import InputCalibration
-from blurfit.theory.moments import MomentCalibration
+from blurfit.theory.moments import MomentCalibration, Neighbours, at_most
 
 # Why a fit is not private: said in a warning, in the guarantee and in the model.
 SEEDED = (

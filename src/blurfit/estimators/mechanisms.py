@@ -63,9 +63,8 @@ from blurfit.simulation.sampler import input_totals
 from blurfit.theory.coded import CodedForm
 from blurfit.theory.forms import JointForm, WaveForm
 from blurfit.theory.gaussian import mu_of
-from blurfit.theory.guarantees import Rule
 from blurfit.theory.input_calibration import InputCalibration
-from blurfit.theory.moments import MomentCalibration
+from blurfit.theory.moments import MomentCalibration, Rule
 from blurfit.theory.planning import Stage, StageKind, Stages, choose_shares, public_weights
 
 # How far a score reaches, in units of √m: a number's from one end of its range to the other; a

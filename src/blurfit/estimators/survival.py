@@ -4,7 +4,7 @@
     model = MomentPerturbationSurvival(bounds=bounds, horizon=24).fit(X, y)
 
 y is what scikit-survival takes: a structured array of an event and a time. What is released are the
-blurred sums of exits (`blurfit.theory.events`), and additive hazards follow from them. With
+blurred sums of exits (`blurfit.theory.hazards`), and additive hazards follow from them. With
 `model="logistic"` that is the first of several waves, each of all rows, which share what is spent
 (`blurfit.agreement.plan`); the others are Newton steps of log-odds (`blurfit.theory.hazards`).
 """

@@ -59,8 +59,8 @@ from blurfit.schema.formulas import units
 from blurfit.schema.schema import Numeric, Schema
 from blurfit.simulation.waves import fit_in_waves
 from blurfit.theory.forms import JointForm, TargetForm
+from blurfit.theory.gaussian import Point, descend
 from blurfit.theory.input_calibration import InputCalibration
-from blurfit.theory.numerics import Point, descend
 
 EVALUATIONS = 70
 TUNING_DRAWS = 48

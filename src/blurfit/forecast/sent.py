@@ -37,7 +37,7 @@ from blurfit.model.release import moments_of
 from blurfit.schema.columns import TimeToEvent
 from blurfit.schema.schema import Schema, values
 from blurfit.theory.coded import CodedForm
-from blurfit.theory.events import EventForm
+from blurfit.theory.hazards import EventForm
 
 MOST_ROWS = 2**14  # of public people, whose numbers are all held
 EVENTS = 1 / 3  # the share of generated people who have the event until the horizon

@@ -38,7 +38,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from blurfit.data import FloatArray
-from blurfit.learning.shrinkage import Shrunk, linear_bayes
+from blurfit.learning.shrinkage import linear_bayes
 from blurfit.learning.sums import Submodel
 from blurfit.learning.waves import Seen
 
@@ -115,10 +115,7 @@ def choose_kept(
     """Return √f for the release of μ-GDP that decides, after `waves` or alone: see the module's
     docstring; `single` is k.
     """
-    models = linear_bayes(within), linear_bayes(between)
-    (w, own), (b, others) = (
-        _spreads(one, model) for one, model in zip((within, between), models, strict=True)
-    )
+    (w, own), (b, others) = _spreads(within), _spreads(between)
     p, n, k = len(within.features), within.count, single
     variance, share = (own + others) / p, own / (own + others)
     of_rows = w / (1 - k)
@@ -137,8 +134,8 @@ def choose_kept(
     return float(kept[int(np.argmin(p * np.log(slopes) + np.log(constant)))])
 
 
-def _spreads(sums: Submodel, model: Shrunk) -> tuple[float, float]:
+def _spreads(sums: Submodel) -> tuple[float, float]:
     """Return the variance that slopes leave, and that of all features, in encoded units."""
-    weights = np.array([column.weight for column in sums.features])
+    model = linear_bayes(sums)
     left = model.variance * max(1 - model.explained, 0.1) / sums.target.weight**2
-    return left, float(np.sum(model.features.variance / weights**2))
+    return left, float(np.sum(model.features.variance / sums.scale[1:] ** 2))

@@ -74,8 +74,8 @@ import numpy as np
 from scipy.special import gammainc, ndtr
 
 from blurfit.data import BoolArray, FloatArray
+from blurfit.theory.gaussian import root_of_increasing
 from blurfit.theory.maps import GaugeMap, ResidualMap, Whitening
-from blurfit.theory.numerics import root_of_increasing
 from blurfit.theory.planning import information
 
 _RATIO = math.sqrt(2)

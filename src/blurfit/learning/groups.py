@@ -36,7 +36,7 @@ answers as drawn independently: with C_g that of θ_g, V_g = Cov(x)/N_g, D = a_A
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -61,23 +61,14 @@ HIDDEN = (
 
 @dataclass(frozen=True, eq=False)
 class GroupSums:
-    """Blurred Σzzᵀ of each group, and how their noises go together.
-
-    Attributes:
-        names: the groups.
-        columns: the columns of z after the constant.
-        constant: c, the first entry of z.
-        matrices: Σzzᵀ of each group, (groups, size, size).
-        spread: s²X⁻¹, the covariance of the noise on one diagonal entry of any two groups.
-        count: how many people there are in all, where that is public.
-    """
+    """Blurred Σzzᵀ of each group, and how their noises go together."""
 
     names: tuple[str, ...]
-    columns: tuple[JointColumn, ...]
-    constant: float
-    matrices: FloatArray
-    spread: FloatArray
-    count: int | None
+    columns: tuple[JointColumn, ...]  # of z after the constant
+    constant: float  # c, the first entry of z
+    matrices: FloatArray  # Σzzᵀ of each group, (groups, size, size)
+    spread: FloatArray  # s²X⁻¹: the covariance of the noise on a diagonal entry of any two groups
+    count: int | None  # how many people there are in all, where that is public
 
     def block(self, place: int) -> JointSums:
         """Return the sums of one group; refuse one that the noise hides."""
@@ -122,28 +113,17 @@ class GroupSums:
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """θ in z-space with the two parts of its covariance, and what it was found from.
+    """θ in z-space with the two parts of its covariance, and what it was found from."""
 
-    Attributes:
-        parts: the sums of each group.
-        spread: the covariance of the noise of any two of them.
-        maps: P_g of each.
-        theta, inverse: θ̃ and B.
-        residual: r_g of each group, by the sizes of θ without what noise adds to them.
-        variances: σ_g² of each.
-        sampling: its part of the covariance.
-        unit: C.
-    """
-
-    parts: tuple[Submodel, ...]
-    spread: FloatArray
-    maps: tuple[FloatArray, ...]
-    theta: FloatArray
-    inverse: FloatArray
-    residual: FloatArray
-    variances: FloatArray
-    sampling: FloatArray
-    unit: Noise
+    parts: tuple[Submodel, ...]  # the sums of each group
+    spread: FloatArray  # the covariance of the noise of any two of them
+    maps: tuple[FloatArray, ...]  # P_g of each
+    theta: FloatArray  # θ̃
+    inverse: FloatArray  # B
+    residual: FloatArray  # r_g of each, by the sizes of θ without what noise adds to them
+    variances: FloatArray  # σ_g² of each
+    sampling: FloatArray  # its part of the covariance
+    unit: Noise  # C
 
     @cached_property
     def slopes(self) -> FloatArray:
@@ -158,11 +138,7 @@ class Fitted:
     @property
     def answer(self) -> Answer:
         """θ with both parts of its covariance."""
-        return Answer(self.theta, self.sampling, self.covariance(self.slopes))
-
-    def covariance(self, slopes: FloatArray) -> FloatArray:
-        """Return the noise covariance of numbers with these slopes: see the module's docstring."""
-        return covariance(self.unit, self.spread, slopes)
+        return Answer(self.theta, self.sampling, covariance(self.unit, self.spread, self.slopes))
 
 
 def covariance(unit: Noise, spread: FloatArray, slopes: FloatArray) -> FloatArray:
@@ -182,12 +158,8 @@ def covariance(unit: Noise, spread: FloatArray, slopes: FloatArray) -> FloatArra
 
 
 def fit_groups(parts: Sequence[Submodel], spread: FloatArray, *, common: bool = False) -> Fitted:
-    """Return a model in each group, or one with common slopes and an intercept for each.
-
-    Args:
-        parts: the sums of one target and its features in each group.
-        spread: s²X⁻¹ of these groups.
-        common: whether slopes are common.
+    """Return a model in each group, or one with `common` slopes and an intercept for each, from the
+    sums of one target and its features in each group; `spread` is s²X⁻¹ of these groups.
     """
     groups, size = len(parts), len(parts[0].gram)
     unit = _unit(parts[0])
@@ -199,17 +171,17 @@ def fit_groups(parts: Sequence[Submodel], spread: FloatArray, *, common: bool = 
     else:
         maps = [np.eye(groups * size)[g * size : (g + 1) * size] for g in range(groups)]
         together = [[g] for g in range(groups)]
-    A = _added(maps, [part.gram for part in parts])
-    t = sum(chosen.T @ part.cross for chosen, part in zip(maps, parts, strict=True))
+    pairs = list(zip(maps, parts, strict=True))
+    A = np.asarray(sum(chosen.T @ part.gram @ chosen for chosen, part in pairs))
+    t = sum(chosen.T @ part.cross for chosen, part in pairs)
     if np.linalg.eigvalsh(A)[0] <= 0:
         raise InfeasibleError(str(Refusal.NOT_DEFINITE))
-    plain: FloatArray = np.asarray(np.linalg.inv(A), dtype=np.float64)
+    plain = np.asarray(np.linalg.inv(A), dtype=np.float64)
     halves = []
     for g, chosen in enumerate(maps):
-        middle = (features.sandwich(chosen @ plain @ other.T) for other in maps)
-        right = sum(
-            spread[g, h] * one @ maps[h] for h, one in enumerate(middle) if spread[g, h]
-        ) + np.zeros_like(chosen)
+        right = np.zeros_like(chosen)
+        for h in np.flatnonzero(spread[g]):
+            right += spread[g, h] * features.sandwich(chosen @ plain @ maps[h].T) @ maps[h]
         half = chosen.T @ right
         halves.append((half + half.T) / 2)
     H = sum(halves)
@@ -218,13 +190,31 @@ def fit_groups(parts: Sequence[Submodel], spread: FloatArray, *, common: bool = 
         raise InfeasibleError(str(Refusal.TOO_NOISY))
     inverse = np.linalg.inv(A + H)
     theta, first = inverse @ t, plain @ t
+
+    def left_by(members: Sequence[int], r: FloatArray) -> float:
+        """Return σ² of some groups together: the least squares, which the noise makes too small."""
+        left, count, used = 0.0, 0, np.zeros(len(first), dtype=bool)
+        for g in members:
+            ends = np.append(-maps[g] @ first, 1.0)
+            left += float(ends @ parts[g].extended @ ends)
+            count += parts[g].count
+            used |= maps[g].any(axis=0)
+            for h in members:
+                if spread[g, h]:
+                    moved = spread[g, h] * unit.sandwich(np.outer(r[g], r[h]))[:-1, :-1]
+                    left += float(np.trace((maps[h] @ plain @ maps[g].T) @ moved))
+        slopes = np.zeros((1, len(parts), *unit.variance.shape))
+        slopes[0, members] = [np.outer(r[g], r[g]) for g in members]
+        floor = float(np.sqrt(covariance(unit, spread, slopes)[0, 0])) / (2 * count)
+        return max(left / max(count - int(used.sum()), 1), floor)
+
     squares, variances = theta**2, np.zeros(groups)
     found = None
     for _ in range(2):  # θ̃² is too large by the variance that the first pass finds
         sizes = np.sign(theta) * np.sqrt(squares)
         r = np.array([np.append(-chosen @ sizes, 1.0) for chosen in maps])
         for members in together:
-            variances[members] = _spread(parts, spread, maps, plain, first, r, unit, members)
+            variances[members] = left_by(members, r)
         middle_of = sum(
             variances[g] * (chosen.T @ parts[g].gram @ chosen + halves[g])
             for g, chosen in enumerate(maps)
@@ -245,59 +235,18 @@ def fit_groups(parts: Sequence[Submodel], spread: FloatArray, *, common: bool = 
     return found
 
 
-def _spread(
-    parts: Sequence[Submodel],
-    spread: FloatArray,
-    maps: Sequence[FloatArray],
-    plain: FloatArray,
-    first: FloatArray,
-    r: FloatArray,
-    unit: Noise,
-    members: Sequence[int],
-) -> float:
-    """Return σ² of some groups together: the least squares, which the noise makes too small."""
-    left, count, used = 0.0, 0, np.zeros(len(first), dtype=bool)
-    for g in members:
-        ends = np.append(-maps[g] @ first, 1.0)
-        left += float(ends @ parts[g].extended @ ends)
-        count += parts[g].count
-        used |= maps[g].any(axis=0)
-        for h in members:
-            if spread[g, h]:
-                moved = spread[g, h] * unit.sandwich(np.outer(r[g], r[h]))[:-1, :-1]
-                left += float(np.trace((maps[h] @ plain @ maps[g].T) @ moved))
-    slopes = np.zeros((1, len(parts), *unit.variance.shape))
-    slopes[0, members] = [np.outer(r[g], r[g]) for g in members]
-    floor = float(np.sqrt(covariance(unit, spread, slopes)[0, 0])) / (2 * count)
-    return max(left / max(count - int(used.sum()), 1), floor)
-
-
 def _unit(part: Submodel) -> Noise:
     """Return C: the noise of a block of deviation 1, with the target's row."""
-    scale = part.deviation**2 or 1.0
-    return replace(
-        part.noise,
-        variance=part.noise.variance / scale,
-        covariances=part.noise.covariances / scale,
-    )
-
-
-def _added(maps: Sequence[FloatArray], matrices: Sequence[FloatArray]) -> FloatArray:
-    found: FloatArray = sum(  # type: ignore[assignment]
-        chosen.T @ one @ chosen for chosen, one in zip(maps, matrices, strict=True)
-    )
-    return found
+    noise, scale = part.noise, part.deviation**2 or 1.0
+    return Noise(noise.variance / scale, noise.pairs, noise.covariances / scale)
 
 
 def decomposed(fitted: Fitted, one: int, other: int, questions: Sequence[Sequence[int]]) -> Answer:
-    """Return the gap between the means of two groups, what the other's model explains of it, by
-    each question and in all, and the rest, in z-space: by of the target.
+    """Return the gap between the means of two groups, by their places, what the other's model
+    explains of it, by each question and in all, and the rest, in z-space: by of the target.
 
-    Args:
-        fitted: models of the groups' own.
-        one: the place of the group whose mean is compared.
-        other: that of the group whose model explains.
-        questions: the places of each question's features among the coefficients.
+    `questions` are the places of each question's features among the coefficients of models of the
+    groups' own.
     """
     A, B = fitted.parts[one], fitted.parts[other]
     c, size, count = A.constant, len(A.gram), len(questions)
@@ -320,13 +269,11 @@ def decomposed(fitted: Fitted, one: int, other: int, questions: Sequence[Sequenc
     slopes[-1] -= slopes[:count].sum(axis=0)
     values[-1] -= values[:count].sum()
     C = [fitted.maps[place] @ fitted.sampling @ fitted.maps[place].T for place in (one, other)]
-    V = [
-        (part.gram / part.gram[0, 0] - np.outer(mean, mean)) / part.count
-        for part, mean in ((A, a), (B, b))
-    ]
+    each = ((A, a), (B, b))
+    V = [(part.gram / part.gram[0, 0] - np.outer(mean, mean)) / part.count for part, mean in each]
     explained = D @ C[1] @ D.T + T @ (V[0] + V[1]) @ T.T
     both = (-D @ C[1] @ a + T @ V[0] @ delta)[:, None]
     rest = a @ (C[0] + C[1]) @ a + delta @ V[0] @ delta
     sampling = c**2 * np.block([[explained, both], [both.T, np.array([[rest]])]])
     told = np.vstack([np.ones(count + 1), np.append(np.ones(count), 0.0), np.eye(count + 1)])
-    return Answer(values, sampling, fitted.covariance(slopes)).through(told)
+    return Answer(values, sampling, covariance(fitted.unit, fitted.spread, slopes)).through(told)

@@ -33,7 +33,6 @@ from blurfit.learning.shrinkage import linear_bayes
 from blurfit.learning.sums import JointSums, Submodel
 from blurfit.learning.waves import posterior_covariance
 from blurfit.schema.columns import Numeric
-from blurfit.schema.schema import Schema
 from blurfit.theory.forms import JointColumn, JointForm, TargetForm
 
 SPREAD = 0.35  # the variance of a number in [−1, 1]
@@ -66,14 +65,12 @@ def outlook(agreement: Agreement) -> Outlook:
             "later wave: there is no such estimate for others."
         )
     schema, n = agreement.schema, agreement.quorum
-    draws = agreement.database_draws
-    deviation = agreement.calibration.total_noise(n, draws)  # type: ignore[union-attr]
-    found = []
+    noise = agreement.calibration.total_noise  # type: ignore[union-attr]
+    deviation, found = noise(n, agreement.database_draws), []
+    features = [schema.columns[place] for place in kept_columns(schema)]
     for name in schema.target.columns:
         moments = _typical(form.columns, name)
-        z = np.array([form.constant, *(one.weight for one in form.columns)])
-        matrix = n * moments * np.outer(z, z)
-        features = _features(schema)
+        matrix = n * moments * np.outer(form.scale, form.scale)
         sums = [
             JointSums(form.columns, form.constant, n, matrix, noise).submodel(name, features)
             for noise in (deviation, 0.0)
@@ -81,7 +78,9 @@ def outlook(agreement: Agreement) -> Outlook:
         place = 1 + [one.name for one in form.columns].index(name)
         spread = math.sqrt(moments[place, place] - moments[0, place] ** 2)
         found.append((*map(_off, sums), spread))
-    unit = _unit(schema)
+    target, unit = schema.target, 0.5 if schema.is_label else 1.0  # half a yes, or a whole class
+    if isinstance(target, Numeric):
+        unit = (target.upper - target.lower) / 2
     means = np.sqrt(np.mean(np.square(found), axis=0)) * unit
     return Outlook(n, *means.tolist())
 
@@ -118,9 +117,8 @@ def epsilon_needed(propose: Callable[[float], Agreement], off: float) -> float |
         return None
     while high - low > 0.02:
         middle = (low + high) / 2
-        low, high = (
-            (low, middle) if outlook(propose(math.exp(middle))).off <= off else (middle, high)
-        )
+        suffices = outlook(propose(math.exp(middle))).off <= off
+        low, high = (low, middle) if suffices else (middle, high)
     power = 10.0 ** (math.floor(math.log10(math.exp(high))) - 1)
     return float(f"{math.ceil(math.exp(high) / power) * power:.2g}")
 
@@ -139,11 +137,8 @@ def _typical(columns: tuple[JointColumn, ...], target: str) -> FloatArray:
     place = [one.name for one in columns].index(target)
     covariance = second - np.outer(mean, mean)
     own = columns[place].group
-    others = [
-        i
-        for i, one in enumerate(columns)
-        if i != place and (own is None or one.group != own) and covariance[i, i] > 0
-    ]
+    beside = {i for i, one in enumerate(columns) if own is not None and one.group == own}
+    others = [i for i in np.flatnonzero(np.diag(covariance) > 0) if i not in {place, *beside}]
     inner = covariance[np.ix_(others, others)]
     slope = np.where(np.arange(len(others)) % 2, -1.0, 1.0) / np.sqrt(np.diagonal(inner))
     explained = float(slope @ inner @ slope)
@@ -160,22 +155,9 @@ def _share(level: JointColumn, columns: tuple[JointColumn, ...]) -> float:
     return UNSAID if any(one.kind == "numeric" for one in group) else 1 / len(group)
 
 
-def _features(schema: Schema) -> list[str]:
-    """Name the columns that predict: all but the last level of each categorical."""
-    return [schema.columns[place] for place in kept_columns(schema)]
-
-
 def _off(sums: Submodel) -> float:
     """Return √tr(A·C) in units of the encoded target."""
     model = linear_bayes(sums)
     error = posterior_covariance(sums, model)
     gram = sums.gram / sums.count
     return math.sqrt(max(float(np.sum(gram * error)), 0.0)) / sums.target.weight
-
-
-def _unit(schema: Schema) -> float:
-    """Return one unit of the encoded target: half the range, half a yes, or a whole class."""
-    target = schema.target
-    if isinstance(target, Numeric):
-        return (target.upper - target.lower) / 2
-    return 0.5 if schema.is_label else 1.0

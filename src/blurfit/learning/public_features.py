@@ -50,7 +50,7 @@ a grid from nothing at all to 10. To first order the minimiser above is the post
 release is. Post-processing, as long as the public rows are not the contributors' own.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -62,16 +62,15 @@ from blurfit.learning.shrinkage import target_variance
 from blurfit.learning.sums import Submodel
 
 LEAST_ROWS = 100.0  # of effective size; below it, a handful of rows would speak for everyone
+_SAMPLING = 0.5  # what the choice of people adds to a moment's variance, of an even spread, over N
 _LARGEST_MISFIT = 5.0  # standard deviations that any moment may be off
 _BALANCING_STEPS = 60
 _DIFFERENCES = np.concatenate([[0.0], np.geomspace(1e-5, 10.0, 25)])  # of γ
 Family = Literal["logistic", "poisson", "linear"]
 FAMILIES: tuple[Family, ...] = ("logistic", "poisson", "linear")
 # s², the variance of the linear predictor: a choice for curves; a number in [−1, 1] has at most 1.
-_SPREADS: dict[Family, FloatArray] = {
-    "logistic": np.geomspace(0.01, 30.0, 9),
-    "poisson": np.geomspace(0.01, 30.0, 9),
-    "linear": np.geomspace(0.001, 0.5, 9),
+_SPREADS = dict.fromkeys(FAMILIES, np.geomspace(0.01, 30.0, 9)) | {
+    "linear": np.geomspace(0.001, 0.5, 9)
 }
 _FITTING_STEPS = 30
 _LARGEST_PREDICTOR = 30.0
@@ -95,9 +94,9 @@ class Balance:
     before: FloatArray
     after: FloatArray
     wanted: FloatArray | None
-    _features: FloatArray | None = None  # f, centred by its weighted mean, where rows were weighted
-    _inverse: FloatArray | None = None  # (F + S/γ)⁻¹ under the weights
-    _noise: FloatArray | None = None  # ν, privacy's part of S
+    # where rows were weighted: f, centred by its weighted mean, (F + S/γ)⁻¹ under the weights, and
+    # ν, privacy's part of S
+    _matched: tuple[FloatArray, FloatArray, FloatArray] | None = None
 
     def spread(self, terms: FloatArray, count: int) -> FloatArray:
         """Return the covariance of the difference between the weighted mean of some terms, (rows,
@@ -111,14 +110,13 @@ class Balance:
         """
         rest = terms - self.weights @ terms
         of_noise: FloatArray | float = 0.0
-        if self._features is not None and self._inverse is not None and self._noise is not None:
-            along = (self._features * self.weights[:, None]).T @ rest
-            slope = self._inverse @ along
-            rest = rest - self._features @ slope
-            of_noise = (slope * self._noise[:, None]).T @ slope
+        if self._matched is not None:
+            features, inverse, noise = self._matched
+            slope = inverse @ ((features * self.weights[:, None]).T @ rest)
+            rest = rest - features @ slope
+            of_noise = (slope * noise[:, None]).T @ slope
         each = self.weights**2 + self.weights / count
-        found: FloatArray = (rest * each[:, None]).T @ rest + of_noise
-        return found
+        return np.asarray((rest * each[:, None]).T @ rest + of_noise)
 
     @property
     def in_words(self) -> str:
@@ -133,21 +131,18 @@ class Balance:
         """
         places = range(len(self.names))
         ax = axes(ax, 7, 1.5 + 0.3 * len(self.names))
-        title = f"{len(self.weights):,} public rows, "
         ax.scatter(self.before, places, facecolors="none", edgecolors="tab:grey", label="public")
-        if self.wanted is None:
-            title += "as they are"
-        else:
+        worth = "as they are"
+        if self.wanted is not None:
             ax.hlines(places, self.before, self.after, color="lightgrey", zorder=0)
             ax.scatter(self.after, places, color="tab:blue", label="public, matched")
-            ax.scatter(
-                self.wanted, places, color="tab:red", marker="|", s=150, label="contributors"
-            )
-            title += f"worth {self.effective_rows:,.0f}"
+            marks = {"color": "tab:red", "marker": "|", "s": 150, "label": "contributors"}
+            ax.scatter(self.wanted, places, **marks)
+            worth = f"worth {self.effective_rows:,.0f}"
         ax.set_yticks(places, self.names)
         ax.invert_yaxis()
         ax.set_xlabel("mean, on the scale of the public bounds")
-        ax.set_title(title, fontsize=10)
+        ax.set_title(f"{len(self.weights):,} public rows, {worth}", fontsize=10)
         ax.legend(fontsize=8)
         return ax
 
@@ -179,26 +174,29 @@ def balance(sums: Submodel, rows: FloatArray) -> Balance:
             f"Expected public rows of shape (rows, {len(names)}), one column for each of {names}, "
             f"and got {rows.shape}."
         )
-    keep = _free_products(sums)
-    wanted, noise = _moments(sums, keep)
+    keep, wanted, noise = _moments(sums)
     features = np.hstack([rows, rows[:, keep[0]] * rows[:, keep[1]]])
     difference = _difference(features, wanted, noise)
-    q, centred, inverse = np.full(len(rows), 1 / len(rows)), None, None
+    q, matched = np.full(len(rows), 1 / len(rows)), None
     if difference > 0:
         q = _minimise(features, wanted, noise / difference)
         centred = features - q @ features
-        inverse = np.asarray(
-            np.linalg.inv((centred * q[:, None]).T @ centred + np.diag(noise / difference)),
-            dtype=np.float64,
-        )
+        curvature = (centred * q[:, None]).T @ centred + np.diag(noise / difference)
+        inverse = np.asarray(np.linalg.inv(curvature), dtype=np.float64)
+        matched = centred, inverse, noise - _SAMPLING / sums.count
     effective = float(1 / np.sum(q**2))
     misfits = (wanted - q @ features) / np.sqrt(noise + features.var(axis=0) / len(rows))
     worst = int(np.abs(misfits).argmax())
     if abs(misfits[worst]) > _LARGEST_MISFIT:
+        pairs = (
+            f"{names[i]!r} and {names[j]!r}" if i != j else f"{names[i]!r} squared"
+            for i, j in keep.T
+        )
+        moment = [*map(repr, names), *pairs][worst]
         raise InfeasibleError(
-            f"No weights make the public rows match the contributors: the moment of "
-            f"{_label(names, keep, worst)} stays {abs(misfits[worst]):.1f} deviations of its noise "
-            "away. The public rows lack people like the contributors; use others, or none."
+            f"No weights make the public rows match the contributors: the moment of {moment} stays "
+            f"{abs(misfits[worst]):.1f} deviations of its noise away. The public rows lack people "
+            "like the contributors; use others, or none."
         )
     if effective < min(LEAST_ROWS, len(rows) / 2):
         raise InfeasibleError(
@@ -206,7 +204,6 @@ def balance(sums: Submodel, rows: FloatArray) -> Balance:
             f"{effective:.0f} effective rows of {len(rows):,} (at least {LEAST_ROWS:g} are "
             "needed). They are too different; use public rows that are more alike, or none."
         )
-    k = len(names)
     return Balance(
         weights=q,
         effective_rows=effective,
@@ -215,10 +212,8 @@ def balance(sums: Submodel, rows: FloatArray) -> Balance:
         misfits=misfits,
         before=rows.mean(axis=0),
         after=q @ rows,
-        wanted=wanted[:k],
-        _features=centred,
-        _inverse=inverse,
-        _noise=noise - _sampling(sums),
+        wanted=wanted[: len(names)],
+        _matched=matched,
     )
 
 
@@ -226,36 +221,25 @@ def unweighted(names: tuple[str, ...], rows: FloatArray) -> Balance:
     """Take public rows as they are, where nothing is known of the contributors that the rows could
     be matched to: it is assumed that their features are alike.
     """
-    mean, count = rows.mean(axis=0), len(rows)
-    equal = np.full(count, 1 / count)
-    return Balance(equal, float(count), 1.0, names, np.zeros(0), mean, mean, None)
+    mean, equal = rows.mean(axis=0), np.full(len(rows), 1 / len(rows))
+    return Balance(equal, float(len(rows)), 1.0, names, np.zeros(0), mean, mean, None)
 
 
-def _free_products(sums: Submodel) -> IntArray:
-    """Tell which products of two columns, (2, k), are neither known nor constant."""
+def _moments(sums: Submodel) -> tuple[IntArray, FloatArray, FloatArray]:
+    """Return which products of two columns, (2, k), are neither known nor constant, the
+    contributors' moments, and the variance of each: privacy noise and sampling.
+    """
+    variance = sums.feature_noise.variance
     i, j = np.triu_indices(len(sums.features))
-    noise = sums.feature_noise.variance[1:, 1:]
-    free = noise[i, j] > 0
     share = np.array([column.is_share for column in sums.features])
-    free &= ~((i == j) & share[i])  # a level's square is the level, a hat's follows from the others
-    return np.stack([i[free], j[free]]).astype(np.int64)
-
-
-def _moments(sums: Submodel, keep: IntArray) -> tuple[FloatArray, FloatArray]:
-    """Return the contributors' moments, and the variance of each: privacy noise and sampling."""
-    gram, variance = sums.gram / sums.count, sums.feature_noise.variance / sums.count**2
-    weights, (i, j) = sums.scale[1:], keep
+    # a level's square is the level, and a hat's follows from the others
+    free = (variance[1:, 1:][i, j] > 0) & ~((i == j) & share[i])
+    i, j = i[free], j[free]
+    gram, variance, weights = sums.gram / sums.count, variance / sums.count**2, sums.scale[1:]
     scale = np.concatenate([sums.constant * weights, weights[i] * weights[j]])
     wanted = np.concatenate([gram[0, 1:], gram[1:, 1:][i, j]]) / scale
     noise = np.concatenate([variance[0, 1:], variance[1:, 1:][i, j]]) / scale**2
-    return np.clip(wanted, -1.0, 1.0), noise + _sampling(sums)
-
-
-def _sampling(sums: Submodel) -> float:
-    """Return what the choice of people adds to the variance of a moment, roughly: that of an even
-    spread.
-    """
-    return 0.5 / sums.count
+    return np.stack([i, j]), np.clip(wanted, -1.0, 1.0), noise + _SAMPLING / sums.count
 
 
 def _difference(features: FloatArray, wanted: FloatArray, noise: FloatArray) -> float:
@@ -306,13 +290,6 @@ def _minimise(features: FloatArray, wanted: FloatArray, noise: FloatArray) -> Fl
     return q
 
 
-def _label(names: Sequence[str], keep: IntArray, place: int) -> str:
-    if place < len(names):
-        return repr(names[place])
-    i, j = keep[:, place - len(names)]
-    return f"{names[i]!r} and {names[j]!r}" if i != j else f"{names[i]!r} squared"
-
-
 class Curve(NamedTuple):
     """A' and A'' of a canonical model, as functions of the linear predictor."""
 
@@ -331,8 +308,6 @@ CURVES: dict[Family, Curve] = {
 }
 # Var(y | x)/A'' where the model tells it: labels are ±1, and their A' is tanh(η/2).
 DISPERSION: dict[Family, float] = {"logistic": 2.0, "poisson": 1.0}
-
-
 CLASS = Curve(lambda eta: 1 + np.tanh(eta / 2), _logistic_slope)  # 2/(1 + e^−η)
 
 
@@ -363,13 +338,10 @@ def fit_with_public_rows(
 ) -> PublicFit:
     """Fit the exact model of one target from its blurred sums and public rows of its features.
 
-    Args:
-        sums: one target and its features; only Σz·y is read of them, and the moments if `match`.
-        rows: public rows of the columns v, (rows, k), never the contributors' own.
-        family: "logistic" for a target of ±1 or one of several classes, "poisson" for counts,
-            "linear" for numbers.
-        match: weight the rows to the contributors' blurred moments first.
-        top: for "poisson", the largest count Y: the target's column is v = 2y/Y − 1.
+    `rows` are those of the columns v, (rows, k), never the contributors' own. Only Σz·y is read of
+    the sums, and if `match` the moments, to which the rows are weighted first. The family is
+    "logistic" for a target of ±1 or one of several classes, "linear" for numbers, and "poisson" for
+    counts up to Y = `top`: the target's column is v = 2y/Y − 1.
     """
     one_of(FAMILIES, family=family)
     if family == "logistic" and sums.target.kind == "numeric":
@@ -424,8 +396,7 @@ class _Problem:
 
     def gradient(self, w: FloatArray) -> FloatArray:
         """Return ∇Â(w)."""
-        found: FloatArray = (self.rows.weights * self.curve.mean(self.predictor(w))) @ self.design
-        return found
+        return np.asarray((self.rows.weights * self.curve.mean(self.predictor(w))) @ self.design)
 
     def at(self, w: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return ∇Â(w) and H."""
@@ -469,8 +440,7 @@ def _prior(
 
     def prior(spread: float) -> FloatArray:
         parts = np.concatenate([[1.0], spread / (len(mean) * variance)])
-        found: FloatArray = (move * parts) @ move.T
-        return found
+        return np.asarray((move * parts) @ move.T)
 
     return start, prior
 

@@ -1,14 +1,8 @@
 """Sums of what contributors send: what is let in, how it is added up, and what the noise on it is.
 
-* `Screen` refuses what no honest contributor sends.
-* `block_sums`, `merged` and `total` add up, with the same result in any order and grouping.
-* `Statistics` are the sums of an `input` collection.
-* `JointSums` are those of a `moment` collection, with what is publicly known about their noise.
-
-**Sums in any order**
-
-Every number that a contributor sends is a whole number of steps, each a power of two, and the
-screen bounds how many. So a sum is exact in float64 while it stays below 2⁵³ steps:
+**Sums in any order.** Every number that a contributor sends is a whole number of steps, each a
+power of two, and the screen bounds how many. So a sum is exact in float64 while it stays below 2⁵³
+steps:
 
 | | sums | in steps |
 | --- | --- | --- |
@@ -26,11 +20,10 @@ that `math.fsum` puts together, and it rounds the true sum once. Nothing depends
 on which service, in which file or on which machine: only on who came. (Where ε is so large that the
 screen looks at no norms, there is no L; then the last bits may show the order.)
 
-**What is known about the noise of joint sums**
-
-S = Σzzᵀ + E for z = (c, ω₁v₁, …, ω_kv_k). E is symmetric and Gaussian, of standard deviation s on
-the diagonal and s/√2 beside it (`blurfit.theory.moments`). Some entries are known without any
-noise, and are written into S before anything is computed from it:
+**What is known about the noise of joint sums** (`JointSums`, of a `moment` collection; those of
+`input` are `Statistics`). S = Σzzᵀ + E for z = (c, ω₁v₁, …, ω_kv_k). E is symmetric and Gaussian,
+of standard deviation s on the diagonal and s/√2 beside it (`blurfit.theory.moments`). Some entries
+are known without any noise, and are written into S before anything is computed from it:
 
 * the constant's own entry is c²N;
 * a column of signs has v² = 1, so its diagonal is ω²N;
@@ -68,11 +61,10 @@ from blurfit.errors import (
     InvalidValueError,
     finite,
     nonnegative,
-    positive,
     whole,
     whole_from_zero,
 )
-from blurfit.theory.forms import JointColumn, public_zeros
+from blurfit.theory.forms import JointColumn, JointForm, places, public_zeros
 from blurfit.theory.input_calibration import InputCalibration
 
 EXACT = 2.0**53
@@ -88,29 +80,21 @@ def block_sums(agreement: Agreement, numbers: FloatArray) -> FloatArray:
     """Add up a block's rows: each number for `moment`, for `input` the sums of the table above."""
     if agreement.shows_sums:
         return np.asarray(numbers.sum(axis=0))
-    d = agreement.schema.dimension
-    q, p, step = numbers[:, :d], numbers[:, d:], agreement.grid.linear
-    cut = agreement.grid.quadratic * _cut(agreement)
-    high = q * (1 / cut)
-    np.rint(high, out=high)
-    high *= cut
-    low = q - high
+    d, grid = agreement.schema.dimension, agreement.grid
+    high, low = _split(numbers[:, :d], grid.quadratic * _cut(agreement))
+    coarse, fine = _split(numbers[:, d:], grid.linear)
     mixed = high.T @ low
-    upper = np.triu_indices(d)
-    coarse = p * (1 / step)
+    triangles = (one[places(d)] for one in (high.T @ high, mixed + mixed.T, low.T @ low))
+    ones = np.ones(len(numbers))  # BLAS adds columns faster than NumPy
+    return np.concatenate([*triangles, ones @ coarse, ones @ fine])
+
+
+def _split(numbers: FloatArray, step: float) -> tuple[FloatArray, FloatArray]:
+    """Return the nearest multiples of a step, which is a power of two, and the rest."""
+    coarse = numbers * (1 / step)
     np.rint(coarse, out=coarse)
     coarse *= step
-    fine = p - coarse
-    ones = np.ones(len(p))  # BLAS adds columns faster than NumPy
-    return np.concatenate(
-        [
-            (high.T @ high)[upper],
-            (mixed + mixed.T)[upper],
-            (low.T @ low)[upper],
-            ones @ coarse,
-            ones @ fine,
-        ]
-    )
+    return coarse, numbers - coarse
 
 
 def _cut(agreement: Agreement) -> float:
@@ -182,21 +166,19 @@ class Totals:
 def total(agreement: Agreement, parts: Iterable[tuple[int, FloatArray]], exact_rows: int) -> Totals:
     """Return the totals of a collection from its blocks' counts and sums."""
     groups = merged(parts, exact_rows)
-    count = sum(rows for rows, _ in groups)
-    is_input = not agreement.shows_sums
-    d = agreement.schema.dimension
+    count, d = sum(rows for rows, _ in groups), agreement.schema.dimension
     triangle = d * (d + 1) // 2
     if not groups:
-        width = triangle + d if is_input else agreement.width
+        width = agreement.width if agreement.shows_sums else triangle + d
         return Totals(0, np.zeros(width), agreement.fingerprint)
     lines = np.array([sums for _, sums in groups])
-    if not is_input:
-        sums = [math.fsum(column) for column in lines.T]
-        return Totals(count, np.array(sums), agreement.fingerprint)
-    # the three parts of A, and the two of c, are several lines of one sum
-    gram = [math.fsum(column) for column in lines[:, : 3 * triangle].reshape(-1, triangle).T]
-    moment = [math.fsum(column) for column in lines[:, 3 * triangle :].reshape(-1, d).T]
-    return Totals(count, np.array(gram + moment), agreement.fingerprint)
+    columns = list(lines.T)
+    if not agreement.shows_sums:
+        # the three parts of A, and the two of c, are several lines of one sum
+        gram, moment = np.split(lines, [3 * triangle], axis=1)
+        columns = [*gram.reshape(-1, triangle).T, *moment.reshape(-1, d).T]
+    sums = np.array([math.fsum(column) for column in columns])
+    return Totals(count, sums, agreement.fingerprint)
 
 
 @dataclass(frozen=True)
@@ -206,14 +188,10 @@ class Screen:
     A submission is a record of bounded length and noise of known size, on a known grid, so three
     things never happen: a number that is not finite, a number off the grid, and (almost never) a
     norm beyond the radius of `blurfit.agreement.numbers`, which says what it costs to refuse that.
-
-    Attributes:
-        parts: the parts of a submission, with the step that each number is a multiple of.
-        radii: for each part, the norm beyond which a submission is refused.
     """
 
-    parts: tuple[NumberRun, ...]
-    radii: tuple[float, ...]
+    parts: tuple[NumberRun, ...]  # of a submission, with the step of each number
+    radii: tuple[float, ...]  # for each part, the norm beyond which a submission is refused
 
     @classmethod
     def of(cls, agreement: Agreement) -> "Screen":
@@ -222,9 +200,8 @@ class Screen:
 
     def largest_steps(self) -> tuple[float, ...]:
         """Return how many steps a number that passes can have, in each part."""
-        return tuple(
-            radius / part.fine for part, radius in zip(self.parts, self.radii, strict=True)
-        )
+        each = zip(self.parts, self.radii, strict=True)
+        return tuple(radius / part.fine for part, radius in each)
 
     def passes(self, numbers: FloatArray) -> npt.NDArray[np.bool_]:
         """Tell which rows an honest contributor could have sent."""
@@ -274,10 +251,9 @@ class Screen:
 class Statistics:
     """The sufficient statistics N, A = Σ q̃q̃ᵀ and c = Σ p̃ of an `input` collection.
 
-    A record matters to the model ½wᵀAw − cᵀw only through these sums. `fingerprint` is that of the
-    agreement that they were collected under, if any.
-
-    The arrays are copied on the way in and cannot be written to; A is symmetric to the last bit.
+    A record matters to the model ½wᵀAw − cᵀw only through these sums. `fingerprint` is that of
+    their agreement, if any. The arrays are copied and cannot be written to; A is symmetric to the
+    last bit.
 
     >>> Statistics.of_records([[1.0, 2.0], [0.0, 1.0]], [[0.5, 0.0], [0.0, 0.5]]).gram.tolist()
     [[1.0, 2.0], [2.0, 5.0]]
@@ -319,10 +295,11 @@ class Statistics:
         A, c = np.zeros((dimension, dimension)), np.zeros(dimension)
         for start in range(0, count, chunk):
             part = slice(start, start + chunk)
-            rows = _rows(q=q[part])
+            rows, targets = (np.ascontiguousarray(one[part], dtype=np.float64) for one in (q, p))
+            _refuse_unless_finite(q=rows, p=targets)
             with np.errstate(over="ignore", invalid="ignore"):  # the sums are checked at the end
                 A += rows.T @ rows
-                c += _rows(p=p[part]).sum(axis=0)
+                c += targets.sum(axis=0)
         return cls(count, A, c)
 
 
@@ -359,13 +336,6 @@ def conforming(gram: FloatArray, **vectors: npt.ArrayLike) -> FloatArray:
     return vector
 
 
-def _rows(**rows: npt.NDArray[Any]) -> FloatArray:
-    ((name, value),) = rows.items()
-    numbers = np.ascontiguousarray(value, dtype=np.float64)
-    _refuse_unless_finite(**{name: numbers})
-    return numbers
-
-
 def _refuse_unless_finite(**arrays: FloatArray) -> None:
     for name, array in arrays.items():
         if not np.isfinite(array).all():
@@ -378,12 +348,9 @@ def _refuse_unless_finite(**arrays: FloatArray) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Noise:
-    """The law of E: the variance of each entry, and which entries go together.
+    """The law of E: the variance of each entry, and the covariances of those that go together.
 
-    Attributes:
-        variance: of each entry.
-        pairs: two entries (i, j) and (k, l) a row, i ≤ j and k ≤ l, that are not independent.
-        covariances: theirs.
+    `pairs` are two such entries (i, j) and (k, l) a row, i ≤ j and k ≤ l.
     """
 
     variance: FloatArray
@@ -415,9 +382,8 @@ class Noise:
         kept = [np.ones_like(own), own, other, own & other]
         size, parts = len(self.variance), []
         for (a, b, c, d), some in zip(turned, kept, strict=True):
-            for out, seen in (((a, d), (b, c)), ((d, a), (c, b))):
-                places = [(one[0] * size + one[1])[some] for one in (out, seen)]
-                parts.append((self.covariances[some], *places))
+            for out, seen in ((a * size + d, b * size + c), (d * size + a, c * size + b)):
+                parts.append((self.covariances[some], out[some], seen[some]))
         value, row, column = (np.concatenate(part) for part in zip(*parts, strict=True))
         return csr_array((value, (row, column)), shape=(size**2, size**2))
 
@@ -501,30 +467,22 @@ class Submodel:
 
     def in_columns(self, theta: FloatArray) -> FloatArray:
         """Turn coefficients of z for by into those of (1, v) for the target in its own units."""
-        found: FloatArray = theta * self.scale / self.target.weight
-        return found
+        return np.asarray(theta * self.scale / self.target.weight)
 
 
 @dataclass(frozen=True, eq=False)
 class JointSums:
     """Count, blurred Σzzᵀ and its noise: any column can be the target of a model of any others.
 
-    Args:
-        columns: The columns of z after the constant.
-        constant: c, the first entry of z.
-        count: N, how many records were summed.
-        matrix: Σzzᵀ + E. What is publicly known is written into it here.
-        deviation: s, the standard deviation of the noise on a diagonal entry of the whole sum.
-        counted: whether N is public. Otherwise it is read from the constant's own entry, which has
-            noise as well.
+    If N is not `counted`, it is read from the constant's own entry, which has noise as well.
     """
 
-    columns: tuple[JointColumn, ...]
-    constant: float
-    count: int
-    matrix: FloatArray
-    deviation: float
-    counted: bool = True
+    columns: tuple[JointColumn, ...]  # of z after the constant
+    constant: float  # c, the first entry of z
+    count: int  # N
+    matrix: FloatArray  # Σzzᵀ + E; what is publicly known is written into it here
+    deviation: float  # s, of the noise on a diagonal entry of the whole sum
+    counted: bool = True  # whether N is public
     noise: Noise = field(init=False, repr=False)
 
     @classmethod
@@ -554,38 +512,27 @@ class JointSums:
         return cls(columns, constant, count, matrix, deviation, counted=False)
 
     def __post_init__(self) -> None:
-        positive(constant=self.constant)
         whole(count=self.count)
         nonnegative(deviation=self.deviation)
-        names = [column.name for column in self.columns]
-        size = len(names) + 1
-        if len(set(names)) != len(names):
-            raise InvalidValueError(f"Expected columns of different names, got {names}.")
+        size = JointForm(self.constant, self.columns).size  # refuses a name or a weight too many
         if self.matrix.shape != (size, size) or not np.array_equal(self.matrix, self.matrix.T):
             raise InvalidValueError(
                 f"Expected matrix to be symmetric with {size} rows (the constant and "
                 f"{size - 1} columns), got shape {self.matrix.shape}."
             )
         finite(largest_entry=float(np.abs(self.matrix).max()))
-        for group in {column.group for column in self.columns} - {None}:
-            weights = {column.weight for column in self.columns if column.group == group}
-            if len(weights) > 1:
-                raise InvalidValueError(
-                    f"Expected one weight for all levels of {group!r}, got {sorted(weights)}."
-                )
         matrix, noise = _with_what_is_known(self)
         object.__setattr__(self, "matrix", fixed(matrix))
         object.__setattr__(self, "noise", noise)
 
     def index(self, name: str) -> int:
         """Return the row of a column in `matrix`, where 0 is the constant's."""
-        for row, column in enumerate(self.columns, start=1):
-            if column.name == name:
-                return row
-        raise InvalidValueError(
-            f"Expected a column of the release, got {name!r}; there are "
-            f"{[column.name for column in self.columns]}."
-        )
+        names = [column.name for column in self.columns]
+        if name not in names:
+            raise InvalidValueError(
+                f"Expected a column of the release, got {name!r}; there are {names}."
+            )
+        return 1 + names.index(name)
 
     def submodel(self, target: str, features: Sequence[str] | None = None) -> Submodel:
         """Return the sums for a linear model of one column by others, or by all other questions.
@@ -593,24 +540,24 @@ class JointSums:
         The levels of a categorical sum to one, as the constant does: leave a reference level out
         where coefficients are to be told apart (`blurfit.learning.inference` refuses otherwise).
         """
-        goal = self.columns[self.index(target) - 1]
+        last = self.index(target)
+        goal = self.columns[last - 1]
+
+        def belongs(column: JointColumn) -> bool:
+            return column == goal or (goal.group is not None and column.group == goal.group)
+
         if features is None:
-            features = [
-                column.name
-                for column in self.columns
-                if column.name != target and (column.group is None or column.group != goal.group)
-            ]
+            features = [column.name for column in self.columns if not belongs(column)]
         rows = [0, *(self.index(name) for name in features)]
         chosen = tuple(self.columns[row - 1] for row in rows[1:])
         for column in chosen:
-            if column == goal or (goal.group is not None and column.group == goal.group):
+            if belongs(column):
                 raise InvalidValueError(
                     f"Expected features other than the target {target!r} and its levels, got "
                     f"{column.name!r}."
                 )
         if len(set(rows)) != len(rows):
             raise InvalidValueError(f"Expected each feature once, and got {list(features)}.")
-        last = self.index(target)
         return Submodel(
             count=self.count,
             constant=self.constant,
@@ -647,10 +594,9 @@ def _with_what_is_known(sums: JointSums) -> tuple[FloatArray, Noise]:
         elif column.kind == "hat":
             hats.setdefault(column.group, []).append(row)
         elif column.kind == "level":
-            number = (w**2 * matrix[row, row] + 2 * c * w * matrix[0, row]) / (
-                w**2 * (w**2 + 2 * c**2)
-            )
-            spread = s2 / (w**2 * (w**2 + 2 * c**2))
+            precision = w**2 * (w**2 + 2 * c**2)
+            number = (w**2 * matrix[row, row] + 2 * c * w * matrix[0, row]) / precision
+            spread = s2 / precision
             matrix[row, row], variance[row, row] = w**2 * number, w**4 * spread
             matrix[0, row] = matrix[row, 0] = c * w * number
             variance[0, row] = variance[row, 0] = (c * w) ** 2 * spread
@@ -680,14 +626,9 @@ def _of_hats(
     own, beside = np.eye(k, 2 * k - 1), np.eye(k - 1, 2 * k - 1, k) / 2
     means = own + np.vstack([beside, np.zeros((1, 2 * k - 1))])
     means[1:] += beside
-    hats = np.arange(first, first + k)
-    places = np.concatenate(
-        [
-            np.column_stack([hats, hats]),
-            np.column_stack([hats[:-1], hats[1:]]),
-            np.column_stack([np.zeros(k, dtype=np.int64), hats]),
-        ]
-    )
+    hats, none = np.arange(first, first + k), np.zeros(k, dtype=np.int64)
+    pairs = (hats, hats), (hats[:-1], hats[1:]), (none, hats)
+    places = np.concatenate([np.column_stack(pair) for pair in pairs])
     design = np.vstack([w**2 * own, w**2 * beside, c * w * means])
     i, j = places.T
     total = sums.count if sums.counted else None

@@ -11,9 +11,8 @@ seen with independent noise of known variance (`Noise`; the two equations of a l
 one there). N = Σ T_kl is public, or one more equation where it is not. `solved` gives the linear
 estimate of least variance under that constraint and the covariance that the noise leaves in it:
 with T = N/m + Qη, the columns of Q an orthonormal basis of the vectors that sum to 0, that is
-weighted least squares for η. Sums of a
-number by level, Y_k = Σ v_y over the people at level k, are the same problem without a constraint:
-Σv_iv_y = Σ_k M_A[i,k]Y_k, and their total Σv_y.
+weighted least squares for η. Sums of a number by level, Y_k = Σ v_y over the people at level k, are
+the same problem without a constraint: Σv_iv_y = Σ_k M_A[i,k]Y_k, and their total Σv_y.
 
 **What sampling adds.** Within one table people are multinomial: Cov T = N(diag π − ππᵀ). A mean
 ȳ_k = Y_k/N_k has the variance σ_k²/N_k, and σ_k² would need Σ v_y² by level, which is not in the
@@ -27,13 +26,34 @@ are independent, because Y is read from products with v_y, and N from products w
 **Tests.** Under independence U = (I − p1ᵀ)T(I − 1qᵀ) has mean 0 and the covariance
 N(D_p − ppᵀ)⊗(D_q − qqᵀ) + BC_noiseBᵀ, B = (I − p1ᵀ)⊗(I − q1ᵀ), so that U·Cov⁺·U is χ² with
 (K−1)(L−1) degrees of freedom. Equality of means is Wald's test with both parts of the covariance.
+
+**Rows that look like the people of a release**, for tools that want rows (`joint_law`). Of all
+joint laws p of some questions with levels, the one of largest entropy is taken among those
+that agree with the release's tables of two as far as their noise lets these be known. With y the
+shares of all cells of all pairs and v the variance that the noise left in each, minimise
+
+    −λ·H(p) + Σ_f (y_f − p_f)²/(2v_f),
+
+where p_f is the share of cell f under p. Its dual is smooth and concave: p ∝ exp(Mᵀθ/λ), M the
+0/1 matrix of which cells of the joint law belong to f, and θ maximises
+
+    θ·y − λ·ln Σ exp(Mᵀθ/λ) − ½ Σ_f v_fθ_f².
+
+λ is as large as leaves Σ(y_f − p_f)²/v_f at the number of independent cells
+(the discrepancy principle): a larger one would smooth away what the tables show, a smaller one
+would fit their noise. As people grow v falls, and so does λ.
+
+What is drawn is post-processing of the release, and costs no privacy. It has no standard errors:
+whoever computes some from such rows takes noise and model for people.
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 
 import numpy as np
+from scipy.optimize import minimize
 from scipy.special import chdtrc, fdtrc
 
 from blurfit.data import BoolArray, FloatArray, IntArray
@@ -41,6 +61,8 @@ from blurfit.errors import InfeasibleError
 from blurfit.learning.sums import Blurred, JointSums, solved
 
 LEAST_CELL = 3.0  # noise deviations that a count must exceed before it is divided by
+MOST_CELLS = 1_000_000  # of a joint law
+_STEPS = 12  # of the search for λ, each halving its logarithm's range
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,8 +93,8 @@ class Answer:
 
     def through(self, matrix: FloatArray) -> "Answer":
         """Return linear combinations of the numbers, the rows of `matrix`."""
-        sampling, privacy = (matrix @ part @ matrix.T for part in (self.sampling, self.privacy))
-        return Answer(matrix @ self.values, sampling, privacy)
+        parts = (matrix @ part @ matrix.T for part in (self.sampling, self.privacy))
+        return Answer(matrix @ self.values, *parts)
 
     def taken(self, places: IntArray) -> "Answer":
         """Return some of the numbers."""
@@ -104,12 +126,9 @@ class Test:
     notes: tuple[str, ...] = field(default=())
 
     def __str__(self) -> str:
-        lines = [
-            f"Test whether {self.hypothesis}: {self.law} = {self.statistic:.4g} with "
-            f"{self.degrees:g} degrees of freedom, p = {self.p_value:.3g}",
-            *self.notes,
-        ]
-        return "\n".join(lines)
+        found = f"{self.law} = {self.statistic:.4g} with {self.degrees:g} degrees of freedom"
+        line = f"Test whether {self.hypothesis}: {found}, p = {self.p_value:.3g}"
+        return "\n".join([line, *self.notes])
 
 
 # ---- reading
@@ -219,14 +238,10 @@ def within(found: Answer, groups: FloatArray) -> Answer:
 def means(
     sums: Blurred, people: Blurred, squares: float, count: float, *, bounded: bool = False
 ) -> Answer:
-    """Return the mean of a number at each level, in units of its column v.
+    """Return the mean of a number at each level, in units of its column v: from Σv at each level,
+    how many there are, read from other products, and over all of them Σv² and how many they are.
 
-    Args:
-        sums: Σv at each level.
-        people: how many there are at each level, read from other products.
-        squares: Σv² over all of them.
-        count: how many they are.
-        bounded: take the largest spread that a mean allows for each level, instead of one for all.
+    `bounded` takes the largest spread that a mean allows for each level, instead of one for all.
     """
     told = clear(people.values, np.sqrt(np.diag(people.noise)), "the mean")
     each = np.where(told, people.values, np.nan)
@@ -267,8 +282,7 @@ def on_simplex(values: FloatArray) -> FloatArray:
     ordered = np.sort(values)[::-1]
     level = (np.cumsum(ordered) - 1) / np.arange(1, len(values) + 1)
     place = np.flatnonzero(ordered > level)[-1]
-    found: FloatArray = np.maximum(values - level[place], 0.0)
-    return found
+    return np.asarray(np.maximum(values - level[place], 0.0))
 
 
 def quantile(bands: Answer, edges: FloatArray, share: float) -> tuple[Answer, float]:
@@ -311,8 +325,7 @@ def wald(found: Answer, matrix: FloatArray, hypothesis: str, freedom: float | No
     if freedom is None:
         return Test(hypothesis, "χ²", statistic, degrees, float(chdtrc(degrees, statistic)), noise)
     each = statistic / degrees
-    p_value = float(fdtrc(degrees, freedom, each))
-    return Test(hypothesis, "F", each, degrees, p_value, noise)
+    return Test(hypothesis, "F", each, degrees, float(fdtrc(degrees, freedom, each)), noise)
 
 
 def equal(found: Answer, hypothesis: str, freedom: float | None = None) -> Test:
@@ -320,9 +333,8 @@ def equal(found: Answer, hypothesis: str, freedom: float | None = None) -> Test:
     told = np.flatnonzero(np.isfinite(found.values))
     if len(told) < 2:
         raise InfeasibleError("The noise hides all levels but one: there is nothing to compare.")
-    known = found.taken(told)
     contrasts = np.eye(len(told))[1:] - np.eye(len(told))[0]
-    return wald(known, contrasts, hypothesis, freedom)
+    return wald(found.taken(told), contrasts, hypothesis, freedom)
 
 
 def independent(found: Blurred, shape: tuple[int, int], count: int, hypothesis: str) -> Test:
@@ -350,12 +362,81 @@ def log_odds_ratio(found: Blurred) -> Answer:
             "The noise hides whether a cell of the table is empty, so the odds ratio cannot be "
             "told: collect more records, or allow a larger epsilon."
         )
+    a, b, c, d = found.values
     slope = np.array([1.0, -1.0, -1.0, 1.0]) / found.values
-    sampling = float(np.sum(1 / found.values))
+    sampling, privacy = np.sum(1 / found.values), slope @ found.noise @ slope
     return Answer(
-        np.array(
-            [math.log(found.values[0] * found.values[3] / (found.values[1] * found.values[2]))]
-        ),
-        np.array([[sampling]]),
-        np.array([[float(slope @ found.noise @ slope)]]),
+        np.array([math.log(a * d / (b * c))]), np.array([[sampling]]), np.array([[privacy]])
     )
+
+
+# ---- rows
+
+
+def joint_law(sums: JointSums, questions: Sequence[Levels]) -> FloatArray:
+    """Return the law of largest entropy of the questions' levels, an axis for each."""
+    shape = tuple(len(one) for one in questions)
+    cells = math.prod(shape)
+    if cells > MOST_CELLS:
+        raise InfeasibleError(
+            f"These questions have {cells:,} combinations of levels, and at most {MOST_CELLS:,} "
+            "can be computed with: name fewer questions, or join levels."
+        )
+    if len(questions) == 1:
+        return on_simplex(counts(sums, questions[0]).values / sums.count)
+    pairs = list(combinations(range(len(questions)), 2))
+    found = [table(sums, questions[one], questions[other]) for one, other in pairs]
+    freedom = sum((shape[one] - 1) * (shape[other] - 1) for one, other in pairs)
+    freedom += sum(shape) - len(shape)
+    wanted = np.concatenate([one.values / sums.count for one in found])
+    variance = np.concatenate([np.diag(one.noise) / sums.count**2 for one in found])
+    variance = np.maximum(variance, 1e-4 / sums.count**2)  # of a release without any noise
+    theta, low, high = np.zeros(len(wanted)), math.log(1e-6), math.log(1e6)
+    law = np.full(shape, 1 / cells)
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        theta, law = _law_of_most_entropy(wanted, variance, math.exp(middle), shape, pairs, theta)
+        misfit = float(np.sum((wanted - _shares_of_pairs(law, pairs)) ** 2 / variance))
+        low, high = (low, middle) if misfit > freedom else (middle, high)
+    return law
+
+
+def _law_of_most_entropy(
+    wanted: FloatArray,
+    variance: FloatArray,
+    entropy: float,
+    shape: tuple[int, ...],
+    pairs: Sequence[tuple[int, int]],
+    start: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    """Return θ and p for one λ."""
+
+    def law_of(theta: FloatArray) -> tuple[FloatArray, float]:
+        score = np.zeros(shape)
+        ends = np.cumsum([shape[one] * shape[other] for one, other in pairs])[:-1]
+        for pair, block in zip(pairs, np.split(theta, ends), strict=True):
+            axes = [size if axis in pair else 1 for axis, size in enumerate(shape)]
+            score += block.reshape(axes)
+        score /= entropy
+        top = float(score.max())
+        weights = np.exp(score - top)
+        total = float(weights.sum())
+        return weights / total, top + math.log(total)
+
+    scale = 1 / np.sqrt(variance)  # in these units the last term curves by 1, as L-BFGS likes
+
+    def loss(x: FloatArray) -> tuple[float, FloatArray]:
+        theta = x * scale
+        law, logarithm = law_of(theta)
+        value = entropy * logarithm - theta @ wanted + x @ x / 2
+        return float(value), scale * (_shares_of_pairs(law, pairs) - wanted) + x
+
+    found = minimize(loss, start / scale, jac=True, method="L-BFGS-B", options={"maxiter": 500})
+    theta: FloatArray = found.x * scale
+    return theta, law_of(theta)[0]
+
+
+def _shares_of_pairs(law: FloatArray, pairs: Sequence[tuple[int, int]]) -> FloatArray:
+    every = range(law.ndim)
+    parts = [law.sum(axis=tuple(a for a in every if a not in pair)).ravel() for pair in pairs]
+    return np.concatenate(parts)

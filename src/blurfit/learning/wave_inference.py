@@ -146,6 +146,7 @@ from blurfit.learning.waves import (
 )
 from blurfit.schema.schema import INTERCEPT
 from blurfit.theory.forms import JointColumn
+from blurfit.theory.gaussian import root_of_increasing
 from blurfit.theory.maps import (
     LARGEST_LOG_RATE,
     NORMAL_NODES,
@@ -156,7 +157,6 @@ from blurfit.theory.maps import (
     ResidualMap,
     WaveMap,
 )
-from blurfit.theory.numerics import root_of_increasing
 
 MOST_NOISE = 0.3  # κ
 LEAST_MISFIT = 0.005  # of the worst misfit, which errors allow for

@@ -92,6 +92,7 @@ from blurfit.learning.gauge import (
 from blurfit.learning.shrinkage import Shrunk, read_linearly, read_once
 from blurfit.learning.sums import Noise, Submodel
 from blurfit.theory.forms import ColumnKind
+from blurfit.theory.gaussian import root_of_increasing
 from blurfit.theory.hazards import BAND, Announced, HazardMap
 from blurfit.theory.maps import (
     LARGEST_LOG_RATE,
@@ -105,7 +106,6 @@ from blurfit.theory.maps import (
     Whitening,
     gaussian_mean,
 )
-from blurfit.theory.numerics import root_of_increasing
 from blurfit.theory.planning import (
     TASKS,
     StageKind,

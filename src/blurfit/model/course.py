@@ -49,12 +49,11 @@ from blurfit.errors import (
     whole,
 )
 from blurfit.learning.denoise import denoise
-from blurfit.learning.hazard_waves import belief_of_exits, hazard_estimates, pooled
-from blurfit.learning.hazards import EventSums
+from blurfit.learning.hazards import EventSums, belief_of_exits, hazard_estimates, pooled
 from blurfit.learning.inference import Inference, Pull, estimates_apart, infer
 from blurfit.learning.public_features import Balance, Family, PublicFit, fit_with_public_rows
 from blurfit.learning.shrinkage import Reading, linear_bayes, reading, shrink
-from blurfit.learning.solver import ElasticNet, minimise
+from blurfit.learning.solver import minimise
 from blurfit.learning.sums import JointSums, Submodel
 from blurfit.learning.tables import Answer
 from blurfit.learning.wave_inference import Collected, unseen, wave_estimates, wave_pull
@@ -65,9 +64,8 @@ from blurfit.schema.columns import Numeric, Question, is_unsaid
 from blurfit.schema.formulas import Formula, Units, units
 from blurfit.schema.schema import Categorical, values
 from blurfit.schema.table import listed
-from blurfit.theory.events import EventForm
 from blurfit.theory.forms import WaveForm
-from blurfit.theory.hazards import Announced, HazardMap
+from blurfit.theory.hazards import Announced, EventForm, HazardMap
 from blurfit.theory.maps import GaugeMap
 from blurfit.theory.planning import information, mean_alone, stride_of_squares
 
@@ -160,8 +158,7 @@ def _weights(
         return shrink(sums).coefficients, _METHODS[reading(sums)]
     nonnegative(ridge=ridge or 0.0, lasso=lasso or 0.0)
     covariance, cross, mean, middle = _centred(sums)
-    penalty = ElasticNet(lasso, 0.0) if lasso else None
-    slopes = minimise(covariance, cross, ridge=ridge or 0.0, regulariser=penalty).weights
+    slopes = minimise(covariance, cross, ridge=ridge or 0.0, l1=lasso or 0.0).weights
     words = [f"{name} {value:g}" for name, value in (("ridge", ridge), ("lasso", lasso)) if value]
     method = " and ".join(words) or "least squares"
     return np.concatenate([[middle - slopes @ mean], slopes]), method

@@ -44,7 +44,7 @@ from blurfit.model.summary import Results, Summary, as_graph, as_pipeline, plot_
 from blurfit.schema.columns import Categorical, Numeric, Question
 from blurfit.schema.formulas import Units, units
 from blurfit.schema.schema import INTERCEPT, Coefficients, values
-from blurfit.theory.guarantees import LocalGuarantee, require_local
+from blurfit.theory.moments import LocalGuarantee, require_local
 
 
 class PublishedDocument(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

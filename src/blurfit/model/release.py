@@ -64,9 +64,8 @@ from blurfit.errors import (
     InvalidValueError,
     NotCertifiedError,
 )
-from blurfit.learning.exact import enclose
 from blurfit.learning.public_features import Family
-from blurfit.learning.solver import ElasticNet, minimise
+from blurfit.learning.solver import enclose, minimise
 from blurfit.learning.sums import JointSums, Statistics, Totals
 from blurfit.messages.signing import Signature, about_release, is_signed
 from blurfit.model.course import Path as CoefficientPath
@@ -80,9 +79,8 @@ from blurfit.model.tables import Answers, Asked
 from blurfit.schema.formulas import Formula, parsed
 from blurfit.theory import forms
 from blurfit.theory.coded import CodedForm
-from blurfit.theory.events import EventForm
 from blurfit.theory.forms import JointForm, TargetForm
-from blurfit.theory.hazards import HazardForm
+from blurfit.theory.hazards import EventForm, HazardForm
 from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.losses import LogisticLoss
 from blurfit.theory.moments import MomentCalibration
@@ -439,8 +437,7 @@ def released_weights(agreement: Agreement, statistics: Statistics) -> FloatArray
     ridge, radius = calibration.ridge + objective.l2, calibration.setting.ball
     scale = weight_scale(calibration, agreement.grid, statistics.count)
     try:
-        sparse = ElasticNet(l1) if l1 > 0 else None
-        start = minimise(gram, moment, ridge=ridge, weight_bound=radius, regulariser=sparse)
+        start = minimise(gram, moment, ridge=ridge, weight_bound=radius, l1=l1)
         allowed = _SOLVER_SHARE * scale
         found = enclose(gram, moment, start, ridge=ridge, radius=radius, l1=l1, allowed=allowed)
     except (InfeasibleError, NotCertifiedError):

@@ -48,8 +48,7 @@ from blurfit.model.summary import number, plain
 from blurfit.schema.columns import Categorical, Numeric, Question
 from blurfit.schema.schema import title_of, titles
 from blurfit.theory.gaussian import mu_of
-from blurfit.theory.guarantees import ModelGuarantee, at_most
-from blurfit.theory.moments import variance_factor
+from blurfit.theory.moments import ModelGuarantee, at_most, variance_factor
 
 Published = PublishedModel | PublishedMoments
 

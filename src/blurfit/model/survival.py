@@ -24,7 +24,7 @@ from blurfit.learning.inference import Estimate, Inference
 from blurfit.model.summary import Section, Summary, cells, facts_of, probability
 from blurfit.schema.columns import Binary, Categorical, Question, TimeToEvent
 from blurfit.schema.schema import Schema, titles, values
-from blurfit.theory.events import EventForm
+from blurfit.theory.hazards import EventForm
 
 if TYPE_CHECKING:
     from blurfit.model.release import PublishedMoments

@@ -45,8 +45,7 @@ from blurfit.learning import tables
 from blurfit.learning.denoise import Components, Correlations, components, correlations
 from blurfit.learning.inference import infer
 from blurfit.learning.sums import Blurred, JointSums
-from blurfit.learning.synthesis import joint_law
-from blurfit.learning.tables import Answer, Levels, Test
+from blurfit.learning.tables import Answer, Levels, Test, joint_law
 from blurfit.model.summary import aligned, number
 from blurfit.schema.columns import NOT_SAID, Categorical, Numeric, Question, is_unsaid
 from blurfit.schema.derived import Bands, Cross, Curve, Poly, Product
@@ -454,7 +453,7 @@ class Asked:
     ) -> Any:
         """Draw rows whose tables of two are the release's: a DataFrame, for tools that want rows.
 
-        No standard errors can be computed from them (`blurfit.learning.synthesis`): so says
+        No standard errors can be computed from them (`blurfit.learning.tables`): so says
         `attrs["warning"]`, and the first line of what `save_frame` writes. `questions` are those
         with levels that are wanted (default: all); nothing private rests on the `seed`.
         """

@@ -511,7 +511,7 @@ class TimeToEvent(Binary):
     Only a target: `Schema` asks for the time beside it, a number from 0 to the horizon. Whoever
     had no event has been observed without one for that time; after the horizon nobody is. Times are
     divided into `bands` of equal length, in each of which hazards are constant
-    (`blurfit.theory.events`).
+    (`blurfit.theory.hazards`).
 
     >>> TimeToEvent("months", "left", horizon=24, bands=8).name
     'left'

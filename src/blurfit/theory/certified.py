@@ -53,9 +53,16 @@ from operator import itemgetter
 import numpy as np
 from scipy.special import expit
 
-from blurfit.errors import InfeasibleError, finite, inside_unit_interval, nonnegative, positive
+from blurfit.errors import InfeasibleError, finite, nonnegative, positive
+from blurfit.theory.gaussian import (
+    Point,
+    chi_square_ceiling,
+    chi_square_floor,
+    descend,
+    shifted_energy_ceiling,
+)
 from blurfit.theory.gradient_delta import least_epsilon, least_sigma_b, log_gradient_delta
-from blurfit.theory.guarantees import (
+from blurfit.theory.moments import (
     LEAST_DELTA,
     LEAST_PROBABILITY,
     Setting,
@@ -64,15 +71,8 @@ from blurfit.theory.guarantees import (
     rounded_down,
     rounded_up,
 )
-from blurfit.theory.numerics import (
-    Point,
-    chi_square_ceiling,
-    chi_square_floor,
-    descend,
-    shifted_energy_ceiling,
-)
 
-FORECAST_FAILURE = 0.1
+FORECAST_FAILURE = 0.1  # β
 DEFAULT_FRACTION = 0.01  # of δ, for each of γ₁, 2γ₂ and γ₃, unless they are searched for
 _LARGEST_DETERMINANT_LOSS = 10.0  # e¹⁰: a smaller ridge and less noise on q would not show
 
@@ -159,15 +159,14 @@ def curvature_loss(
     radius, d = setting.q_bound, setting.dimension
     energy, floor, spectrum, noise = radius**2, 0.0, 0.0, 0.0
     if sigma_u > 0:
-        require_more_records_than_dimensions(records, d, "quorum" if count is None else "count")
+        _require_more_records(records, d, "quorum" if count is None else "count")
         s = sigma_u / math.sqrt(setting.quorum)
         energy = shifted_energy_ceiling(shares.record, d, radius, s)
         floor = s**2 * chi_square_floor(shares.gram, records - d)
         noise = s * math.sqrt(chi_square_ceiling(shares.record, d))
         spectrum = spectrum_floor(s, d, records, shares.spectrum)
     convexity = _strong_convexity(floor, spectrum, ridge)
-    replacing = setting.neighbours == "replace"
-    cross = radius**2 + (4 if replacing else 2) * radius * noise
+    cross = radius**2 + (4 if setting.neighbours == "replace" else 2) * radius * noise
     return CurvatureLoss(
         record_energy=energy,
         gram_floor=floor,
@@ -183,9 +182,7 @@ def fixed_sensitivity(setting: Setting) -> float:
     return (2 if setting.neighbours == "replace" else 1) * setting.p_bound
 
 
-def require_more_records_than_dimensions(
-    records: int, dimension: int, name: str = "quorum"
-) -> None:
+def _require_more_records(records: int, dimension: int, name: str = "quorum") -> None:
     """n > d: with fewer records the noise leaves a direction without any curvature."""
     if records <= dimension:
         raise InfeasibleError(
@@ -203,12 +200,8 @@ def spectrum_floor(s: float, dimension: int, records: int, probability: float) -
     """
     if probability == 0 or records - 1 < dimension:
         return 0.0
-    bracket = (
-        math.sqrt(records - 1 - dimension)
-        - math.sqrt(dimension)
-        - math.sqrt(2 * math.log(1 / probability))
-    )
-    return (s * max(0.0, bracket)) ** 2
+    certain = math.sqrt(records - 1 - dimension) - math.sqrt(dimension)
+    return (s * max(0.0, certain - math.sqrt(2 * math.log(1 / probability)))) ** 2
 
 
 def _strong_convexity(floor: float, spectrum: float, ridge: float) -> float:
@@ -228,7 +221,7 @@ def _strong_convexity(floor: float, spectrum: float, ridge: float) -> float:
     return convexity
 
 
-def input_excess_risk(setting: Setting, noise: Scales, failure: float = FORECAST_FAILURE) -> float:
+def input_excess_risk(setting: Setting, noise: Scales) -> float:
     """Certified: with probability 1 − β, J(w) − J(ŵ) ≤ (2η‖b‖ + ½η²(κ₊ − κ₋) + η²‖C‖)/n.
 
     The noisy objective differs from the true one by (b·w + ½wᵀ(K + C)w)/n, K = UᵀU + Δ_in·I and
@@ -248,10 +241,9 @@ def input_excess_risk(setting: Setting, noise: Scales, failure: float = FORECAST
 
     `calibrate(split=None)` minimises this number: it reads public facts only.
     """
-    inside_unit_interval(failure=failure)
     n, d, eta = setting.quorum, setting.dimension, setting.ball
-    t = math.sqrt(2 * math.log(6 / failure))
-    linear = noise.sigma_b * math.sqrt(chi_square_ceiling(failure / 3, d))
+    t = math.sqrt(2 * math.log(6 / FORECAST_FAILURE))
+    linear = noise.sigma_b * math.sqrt(chi_square_ceiling(FORECAST_FAILURE / 3, d))
     spread = (math.sqrt(d) + t) / math.sqrt(n)
     largest = noise.sigma_u**2 * (1 + spread) ** 2 + noise.ridge
     smallest = noise.sigma_u**2 * max(0.0, 1 - spread) ** 2 + noise.ridge
@@ -283,13 +275,12 @@ def choose(
 ) -> Choice:
     """Choose the noise that keeps (ε, δ), and μ ≤ `local_mu` for a submission.
 
-    With split=None the choice minimises the certified excess risk.
-
-    A number for `split` fixes it, and the shares of δ at a hundredth for each event. `local_share`
-    is the share of a submission's μ² that the noise on q may spend; None minimises likewise.
+    With split=None the choice minimises the certified excess risk. A number fixes it, and the
+    shares of δ at a hundredth for each event. `local_share` is the share of a submission's μ² that
+    the noise on q may spend; None minimises likewise.
     """
     require_certifiable(delta)
-    require_more_records_than_dimensions(setting.quorum, setting.dimension)
+    _require_more_records(setting.quorum, setting.dimension)
 
     searching = [] if split is not None else [math.log(0.2 / 0.8), 0.0, 0.0]
     balancing = local_mu is not None and local_share is None
@@ -358,10 +349,8 @@ def kept_epsilon(
 ) -> float:
     """Return the ε that the theorem gives to these scales at these shares of δ."""
     loss = curvature_loss(setting, scales.sigma_u, scales.ridge, shares, count)
-    parts = standardised(setting, scales.sigma_b, loss, count)
-    return least_epsilon(
-        loss.determinant_loss, shares.gradient, *parts, setting.dimension, sharp=sharp
-    )
+    parts = *standardised(setting, scales.sigma_b, loss, count), setting.dimension
+    return least_epsilon(loss.determinant_loss, shares.gradient, *parts, sharp=sharp)
 
 
 def least_kept_delta(
@@ -379,12 +368,10 @@ def least_kept_delta(
 
     def evaluate(point: Point, sharp: bool) -> tuple[float, DeltaShares]:
         tails = _tails(scales, 1.0, point)
-        loss = curvature_loss(
-            setting, scales.sigma_u, scales.ridge, DeltaShares(*tails, 0.0), count
-        )
-        parts = standardised(setting, scales.sigma_b, loss, count)
-        headroom = epsilon - loss.determinant_loss
-        spent = log_gradient_delta(headroom, *parts, setting.dimension, sharp=sharp)
+        given = DeltaShares(*tails, 0.0)
+        loss = curvature_loss(setting, scales.sigma_u, scales.ridge, given, count)
+        parts = *standardised(setting, scales.sigma_b, loss, count), setting.dimension
+        spent = log_gradient_delta(epsilon - loss.determinant_loss, *parts, sharp=sharp)
         shares = DeltaShares(*tails, math.exp(spent))
         return shares.total, shares
 
@@ -420,44 +407,35 @@ def _candidate(
     debias: bool,
     sharp: bool,
 ) -> Choice:
-    """One calibration: J = split·ε, σ_u² = R_q²/(e^J − 1), Δ_in = λ̃/(e^J − 1) − f, then σ_b, then
-    all of it again.
+    """J = split·ε, σ_u² = R_q²/(e^J − 1), Δ_in = λ̃/(e^J − 1) − f, then σ_b, and all of it again.
 
     With `sharp` every number is rounded to the safe side as it is made, and those after it follow
-    from what is stated: shares of δ down, σ_u, Δ_in and σ_b up (`blurfit.theory.guarantees`).
+    from what is stated: shares of δ down, σ_u, Δ_in and σ_b up (`blurfit.theory.moments`).
 
     σ_u is raised where a local target asks for more. Where the noise then supplies more curvature
     than J needs, Δ_in is negative: taken away again up to what is certain (−a·(1 − λ̃/((e^J −
     1)f))) with `debias`, else left (Δ_in = 0).
     """
     n, d = setting.quorum, setting.dimension
+    up, down = (rounded_up, rounded_down) if sharp else (float, float)
     gram, record = _probability(delta * fractions[0]), _probability(delta * fractions[1] / 2)
-    spectrum = _probability(delta * fractions[2])
-    if sharp:
-        gram, record, spectrum = map(rounded_down, (gram, record, spectrum))
+    gram, record, spectrum = down(gram), down(record), down(_probability(delta * fractions[2]))
     growth = math.expm1(min(split * epsilon, _LARGEST_DETERMINANT_LOSS))
     sigma_u = setting.q_bound / math.sqrt(growth)
     if local_mu is not None:
         sigma_u = max(sigma_u, 2 * math.sqrt(n / local_share) * setting.q_bound / local_mu)
-    if sharp:
-        sigma_u = rounded_up(sigma_u)
+    sigma_u = up(sigma_u)
     s = sigma_u / math.sqrt(n)
     needed = shifted_energy_ceiling(record, d, setting.q_bound, s) / growth
-    floor = s**2 * chi_square_floor(gram, n - d)
-    if sharp:
-        floor = rounded_down(floor)
+    floor = down(s**2 * chi_square_floor(gram, n - d))
     ridge = needed - floor
     if ridge < 0:
-        certain = spectrum_floor(s, d, n, spectrum) if debias else 0.0
-        if sharp:
-            certain = rounded_down(certain)
+        certain = down(spectrum_floor(s, d, n, spectrum) if debias else 0.0)
         ridge = -certain * (1 - needed / floor) * (1 - 1e-12)
-    if sharp:
-        ridge = rounded_up(ridge)
+    ridge = up(ridge)
     if ridge >= 0:
         spectrum = 0.0
-    left = delta - gram - 2 * record - spectrum
-    shares = DeltaShares(gram, record, spectrum, rounded_down(left) if sharp else left)
+    shares = DeltaShares(gram, record, spectrum, down(delta - gram - 2 * record - spectrum))
     loss = curvature_loss(setting, sigma_u, ridge, shares)
     if sharp:
         loss = loss.bounded(ridge)
@@ -467,9 +445,7 @@ def _candidate(
     if local_mu is not None:
         rest = (local_mu / 2) ** 2 / n - (setting.q_bound / sigma_u) ** 2
         sigma_b = max(sigma_b, setting.p_bound / math.sqrt(rest) * (1 + 1e-12))
-    if sharp:
-        sigma_b = rounded_up(sigma_b)
-    return Choice(Scales(sigma_u, sigma_b, ridge), shares, loss, split)
+    return Choice(Scales(sigma_u, up(sigma_b), ridge), shares, loss, split)
 
 
 def _tightest(
@@ -522,5 +498,4 @@ def _fraction(logarithm: float) -> float:
 
 
 def _probability(value: float) -> float:
-    """Kept where quantiles have been compared with exact ones."""
     return max(value, LEAST_PROBABILITY)

@@ -49,11 +49,10 @@ z (a factor for each level, or half of a number's column and a half), so Σw² =
 products, and so is f = Σw²/Σw. Sums divided by f are those of n people, with noise of s/f.
 
 **Which code.** X = (1 − κ)I + κ11ᵀ, with the overlap κ from 0 to 0.9. In units of s², the variance
-of the sum of all G groups is G/(1 + (G−1)κ), of one group
-(1 + (G−2)κ)/((1−κ)(1 + (G−1)κ)), of the difference of two 2/(1−κ). κ = 0 is best for groups and
-their differences; κ = ½ for everybody together, where there are four groups or more. Its
-symmetric root is a code of G numbers: a_g = αe_g + β1 with α = √(1−κ) and
-β = (√(1 + (G−1)κ) − α)/G ≥ 0.
+of the sum of all G groups is G/(1 + (G−1)κ), of one group (1 + (G−2)κ)/((1−κ)(1 + (G−1)κ)), of the
+difference of two 2/(1−κ). κ = 0 is best for groups and their differences; κ = ½ for everybody
+together, where there are four groups or more. Its symmetric root is a code of G numbers: a_g = αe_g
++ β1 with α = √(1−κ) and β = (√(1 + (G−1)κ) − α)/G ≥ 0.
 
 **Rounding.** A code is stated by κ, and its entries are at least 0, so products of its rows are as
 well, in floating point too. Entries are taken 2⁻⁴⁰ smaller where they are no whole numbers, so that
@@ -71,8 +70,7 @@ import numpy as np
 from blurfit.data import FloatArray, fixed
 from blurfit.errors import InvalidValueError, whole
 from blurfit.theory.forms import Form, JointForm
-from blurfit.theory.guarantees import Neighbours
-from blurfit.theory.moments import NUDGE, Reach, sensitivity
+from blurfit.theory.moments import NUDGE, Neighbours
 
 MOST_CLASSES = 256
 MOST_OVERLAP = 0.9
@@ -146,8 +144,7 @@ class Code:
 
     def sums(self, blocks: FloatArray) -> FloatArray:
         """Return the sums of each group (groups, width) from those of each block."""
-        found: FloatArray = np.linalg.pinv(self.table.T) @ blocks
-        return found
+        return np.asarray(np.linalg.pinv(self.table.T) @ blocks)
 
 
 ONE = Code(((1.0,),))
@@ -168,9 +165,7 @@ class Weighting:
                 f"Expected factors from 0 to 1, and got {list(self.factors)}: divide them by their "
                 "largest possible value, which is public."
             )
-        if len(self.places) != (len(self.factors) or 1) or (
-            self.factors and max(self.factors) <= 0
-        ):
+        if len(self.places) != (len(self.factors) or 1) or max(self.factors, default=1.0) <= 0:
             raise InvalidValueError(
                 "Expected a factor for each level of a question, at least one of them above 0; or "
                 "the one column of a number."
@@ -182,23 +177,14 @@ class Weighting:
 
     def total(self, own: FloatArray, whole: FloatArray | float) -> FloatArray:
         """Return Σw·x from Σv·x of its columns and Σx."""
-        found: FloatArray = (
-            own @ np.array(self.factors) if self.factors else (whole + own[..., 0]) / 2
-        )
-        return found
+        if self.factors:
+            return np.asarray(own @ np.array(self.factors))
+        return np.asarray((whole + own[..., 0]) / 2)
 
 
 @dataclass(frozen=True)
 class CodedForm(Form):
     """w·zzᵀ ⊗ a_g of records with a group g, a weight w, or both.
-
-    Args:
-        inner: the products of zzᵀ, none of them left out (`counted=False`).
-        kept: which of a record's columns those of `inner` are.
-        code: a public vector for each group.
-        groups: the columns that say which group a record is in: one 1 among zeros. Empty: all are
-            in the same one.
-        weighting: the rule for w; without it everybody counts 1.
 
     >>> from blurfit.theory.forms import JointColumn
     >>> inner = JointForm(0.5, (JointColumn("age", 0.8),), counted=False)
@@ -209,11 +195,11 @@ class CodedForm(Form):
     [0.0, 0.0, 0.0, 0.25, 0.2, 0.16]
     """
 
-    inner: JointForm
-    kept: tuple[int, ...]
-    code: Code = ONE
-    groups: tuple[int, ...] = ()
-    weighting: Weighting | None = None
+    inner: JointForm  # the products of zzᵀ, none of them left out (`counted=False`)
+    kept: tuple[int, ...]  # which of a record's columns those of `inner` are
+    code: Code = ONE  # a public vector for each group
+    groups: tuple[int, ...] = ()  # the columns that say the group, one 1 among zeros, if any
+    weighting: Weighting | None = None  # the rule for w; without it everybody counts 1
     labels: tuple[str, ...] = field(default=("weight",), kw_only=True)
 
     def __post_init__(self) -> None:
@@ -223,12 +209,14 @@ class CodedForm(Form):
         if {len(self.code.rows), len(self.labels), self.code.table.shape[1]} != {classes}:
             raise InvalidValueError(f"Expected a code of {classes} groups and as many blocks.")
 
-    def reach(self, neighbours: Neighbours) -> Reach:
-        """Return how far one person moves the sums, and how far apart two submissions can be."""
-        c, radius = self.inner.constant, self.inner.radius
-        length = (c**2 + radius**2) * NUDGE
-        apart = max(sensitivity(c, radius), length) if not self.groups else math.sqrt(2) * length
-        return Reach(apart if neighbours == "replace" else length, apart)
+    def sensitivity(self, neighbours: Neighbours) -> float:
+        """Δ by Lemma C for groups, and by Lemma H for weights alone."""
+        length = (self.inner.constant**2 + self.inner.radius**2) * NUDGE
+        if neighbours == "zero-out":
+            return length
+        return (
+            math.sqrt(2) * length if self.groups else max(self.inner.sensitivity("replace"), length)
+        )
 
     @property
     def counts(self) -> FloatArray:
@@ -255,10 +243,9 @@ class CodedForm(Form):
     def products(self, values: FloatArray) -> FloatArray:
         """Return the numbers that are sent, not blurred yet: (…, width) from columns v (…, k)."""
         own = self.inner.products(values[..., list(self.kept)])
-        shape = (*own.shape[:-1], 1)
-        vectors = (
-            values[..., list(self.groups)] @ self.code.table if self.groups else np.ones(shape)
-        )
+        vectors = np.ones((*own.shape[:-1], 1))
+        if self.groups:
+            vectors = values[..., list(self.groups)] @ self.code.table
         if self.weighting is not None:
             vectors = vectors * self.weighting.of(values)[..., None]
         blocks: FloatArray = vectors[..., :, None] * own[..., None, :]

@@ -59,23 +59,15 @@ noise is alike in all directions, and how far a record reaches in it:
 | Newton's | upper triangle of M, p, if robust that of ω·ppᵀ | diagonals | beside them | p |
 | gauge | a count for each bin | all | | |
 
-**Whatever map is announced, a record stays within the reach.** Write ‖·‖ for that norm.
-
-* Residual. z = (c', u) with 0 ≤ c' ≤ c and u = (a·f', b·g'), f' = f/max(‖f‖, r√p) and |g'| ≤ 1, so
-  that ‖u‖² ≤ a² + b² ≤ 1 for *every* f and g: nothing of m, W, β, β₀, r or the scale enters. Two
-  records differ by ‖zzᵀ − z'z'ᵀ‖_F ≤ √2(c² + 1), and with g'²xxᵀ, x = (c', a·f'), by a little more
-  (`theory.maps`).
-* Gauge. A record is in one bin of each histogram, wherever the bins end.
-* Newton's. (M, p, ppᵀ) = (h·uuᵀ, −g·u/max(1, ‖x‖), …) with ‖u‖ ≤ 1, and (g, h) are the loss's
-  slopes at *some* score: those of logistic loss lie on one curve whatever the score is, and those
-  of counts are clipped into a rectangle. `theory.maps` proves Δ(τ) for all such pairs, whatever x,
-  the radius and the score are, and however they depend on each other.
-
-So Δ follows from (c), or from the loss and τ: from a handful of numbers in the agreement, which
-`verify` checks. m, W, β and r may have been chosen by an enemy who knows everything but the noise.
-∎ In floating point: the map is total (`theory.maps`), and each number that is sent is a product of
-at most four factors, each at most 1 + (p + 8)·2⁻⁵² too large; Δ as computed therefore exceeds Δ by
-a factor of less than 1 + (4p + 40)·2⁻⁵², where an agreement allows 1 + 2⁻¹².
+**Whatever map is announced, a record stays within the reach** (`blurfit.theory.maps` has the
+proofs): a residual record's z has ‖u‖² ≤ a² + b² ≤ 1 for *every* f and g; Newton's (g, h) are the
+loss's slopes at *some* score, on one curve or in one rectangle whatever it is; and a record is in
+one bin of each histogram, wherever the bins end. So Δ follows from the weights, or from the loss
+and τ: from a handful of numbers in the agreement, which `verify` checks. m, W, β and r may have
+been chosen by an enemy who knows everything but the noise. ∎ In floating point the map is total,
+and each number that is sent is a product of at most four factors, each at most 1 + (p + 8)·2⁻⁵² too
+large; Δ as computed therefore exceeds Δ by a factor of less than 1 + (4p + 40)·2⁻⁵², where an
+agreement allows 1 + 2⁻¹².
 
 **τ is at least 1.** The grid of an agreement follows from the noise on M. With a τ below 1 the
 noise on p would be finer than that grid assumes, so such a map is refused.
@@ -93,11 +85,11 @@ import numpy.typing as npt
 
 from blurfit.data import FloatArray, fixed
 from blurfit.errors import InvalidValueError, one_of, positive, whole
-from blurfit.theory.guarantees import Neighbours
 from blurfit.theory.maps import GaugeMap, NewtonMap, PoissonNewton, ResidualMap, WaveMap
-from blurfit.theory.moments import NUDGE, Reach, sensitivity, submission_sensitivity
+from blurfit.theory.moments import NUDGE, Neighbours, Reach, sensitivity
 
 IndexArray = npt.NDArray[np.intp]
+Places = tuple[IndexArray, IndexArray]  # rows and columns of a matrix
 ColumnKind = Literal["numeric", "sign", "level", "hat"]
 KINDS: tuple[ColumnKind, ...] = get_args(ColumnKind)
 LEAST_BALANCE, LARGEST_BALANCE = 1.0, 1e6  # τ of a Newton map
@@ -110,13 +102,33 @@ def size(dimension: int) -> int:
 
 
 @lru_cache(maxsize=64)
-def places(dimension: int) -> tuple[IndexArray, IndexArray]:
+def places(dimension: int) -> Places:
     """Return the row and the column of each number of a triangle, to index a matrix with."""
     rows, columns = np.triu_indices(dimension)
     return fixed(rows), fixed(columns)
 
 
-def pack(symmetric: npt.ArrayLike) -> FloatArray:
+def pair_counts(pairs: Places) -> FloatArray:
+    """Return how often each pair's product counts in the squared norm: twice off a diagonal."""
+    return np.where(pairs[0] == pairs[1], 1.0, 2.0)
+
+
+def pair_names(labels: Sequence[str], pairs: Places) -> tuple[str, ...]:
+    """Return what the product of each pair of labels is called."""
+    return tuple(f"{labels[i]}·{labels[j]}" for i, j in zip(*pairs, strict=True))
+
+
+def symmetric(pairs: Places, upper: npt.ArrayLike, size: int) -> FloatArray:
+    """Return the symmetric matrix, or the stack of them, with these numbers at these places and 0
+    elsewhere.
+    """
+    (rows, columns), numbers = pairs, np.asarray(upper)
+    found = np.zeros((*numbers.shape[:-1], size, size))
+    found[..., rows, columns] = found[..., columns, rows] = numbers
+    return found
+
+
+def pack(matrix: npt.ArrayLike) -> FloatArray:
     """Write a symmetric matrix as its upper triangle, row by row: M₁₁, M₁₂, …, M₁d, M₂₂, …, Mdd.
 
     A symmetric matrix says everything twice; a message says it once. A stack (…, d, d) becomes a
@@ -125,10 +137,10 @@ def pack(symmetric: npt.ArrayLike) -> FloatArray:
     >>> pack([[1.0, 2.0], [2.0, 3.0]])
     array([1., 2., 3.])
     """
-    M = np.asarray(symmetric, dtype=np.float64)
+    M = np.asarray(matrix, dtype=np.float64)
     if M.ndim < 2 or M.shape[-1] != M.shape[-2] or not np.array_equal(M, np.swapaxes(M, -1, -2)):
         raise InvalidValueError(
-            f"Expected symmetric.shape={M.shape} to be (…, d, d) and each matrix to equal its "
+            f"Expected matrix.shape={M.shape} to be (…, d, d) and each matrix to equal its "
             "transpose; (M + M.T) / 2 does."
         )
     rows, columns = places(M.shape[-1])
@@ -144,11 +156,7 @@ def unpack(packed: npt.ArrayLike, dimension: int) -> FloatArray:
             f"Expected packed.shape={triangle.shape} to end in {size(dimension)}, "
             f"which is d(d+1)/2 for dimension={dimension}."
         )
-    rows, columns = places(dimension)
-    M = np.empty((*triangle.shape[:-1], dimension, dimension))
-    M[..., rows, columns] = triangle
-    M[..., columns, rows] = triangle
-    return M
+    return symmetric(places(dimension), triangle, dimension)
 
 
 @dataclass(frozen=True)
@@ -201,8 +209,12 @@ class Form(ABC):
     """
 
     @abstractmethod
+    def sensitivity(self, neighbours: Neighbours) -> float:
+        """Δ: how far one person moves the sums."""
+
     def reach(self, neighbours: Neighbours) -> Reach:
         """Return how far one person moves the sums, and how far apart two submissions can be."""
+        return Reach(self.sensitivity(neighbours), self.sensitivity("replace"))
 
     @property
     @abstractmethod
@@ -229,7 +241,7 @@ class Form(ABC):
     @property
     def bound(self) -> float:
         """The largest norm of the numbers of one record."""
-        return self.reach("zero-out").sums
+        return self.sensitivity("zero-out")
 
     @property
     def width(self) -> int:
@@ -283,16 +295,13 @@ class JointForm(Form):
     @property
     def radius(self) -> float:
         """ρ, which no ‖u‖ exceeds: one ω² for each question, however many columns it has."""
-        groups = self._weights_of_groups().values()
-        alone = (column.weight for column in self.columns if column.group is None)
-        return math.sqrt(
-            math.fsum(weight**2 for weight in (*alone, *(max(group) for group in groups)))
-        )
+        alone = [column.weight for column in self.columns if column.group is None]
+        groups = [max(weights) for weights in self._weights_of_groups().values()]
+        return math.sqrt(math.fsum(weight**2 for weight in alone + groups))
 
-    def reach(self, neighbours: Neighbours) -> Reach:
-        """Return how far one person moves the sums, and how far apart two submissions can be."""
-        c, radius = self.constant, self.radius
-        return Reach(sensitivity(c, radius, neighbours), submission_sensitivity(c, radius))
+    def sensitivity(self, neighbours: Neighbours) -> float:
+        """Δ of Σzzᵀ (`blurfit.theory.moments`)."""
+        return sensitivity(self.constant, self.radius, neighbours)
 
     @property
     def size(self) -> int:
@@ -312,30 +321,24 @@ class JointForm(Form):
     @property
     def counts(self) -> FloatArray:
         """How often each number that is sent counts in the squared norm: twice off the diagonal."""
-        rows, columns = self._sent
-        return np.where(rows == columns, 1.0, 2.0)
+        return pair_counts(self._sent)
 
     @property
     def names(self) -> tuple[str, ...]:
         """What each number that is sent is the product of, 1 being the constant."""
-        labels = ("1", *(column.name for column in self.columns))
-        rows, columns = self._sent
-        return tuple(f"{labels[i]}·{labels[j]}" for i, j in zip(rows, columns, strict=True))
+        return pair_names(("1", *(column.name for column in self.columns)), self._sent)
 
     def products(self, values: FloatArray) -> FloatArray:
         """Return the numbers that are sent, not blurred yet: (…, width) from columns v (…, k)."""
         z = np.empty((*values.shape[:-1], self.size))
         z[..., 0] = self.constant
-        np.multiply(values, [column.weight for column in self.columns], out=z[..., 1:])
+        np.multiply(values, self.scale[1:], out=z[..., 1:])
         rows, columns = self._sent
-        found: FloatArray = z[..., rows] * z[..., columns]
-        return found
+        return np.asarray(z[..., rows] * z[..., columns])
 
     def matrix(self, sums: Sequence[float] | FloatArray, count: int) -> FloatArray:
         """Σzzᵀ from the sums of what was sent by `count` people, and what everybody knows."""
-        found = np.zeros((self.size, self.size))
-        rows, columns = self._sent
-        found[rows, columns] = found[columns, rows] = sums
+        found = symmetric(self._sent, sums, self.size)
         if not self.counted:
             return found
         found[0, 0] = self.constant**2 * count
@@ -347,11 +350,10 @@ class JointForm(Form):
     def take(self, matrix: FloatArray) -> FloatArray:
         """Return the numbers of a matrix that would be sent: `matrix` backwards."""
         rows, columns = self._sent
-        found: FloatArray = matrix[..., rows, columns]
-        return found
+        return np.asarray(matrix[..., rows, columns])
 
     @cached_property
-    def _sent(self) -> tuple[IndexArray, IndexArray]:
+    def _sent(self) -> Places:
         rows, columns = np.triu_indices(self.size)
         signs = np.array([True, *(column.kind == "sign" for column in self.columns)])
         known = (rows == columns) & signs[rows] & self.counted
@@ -390,12 +392,22 @@ class TargetForm(JointForm):
         """The target's columns."""
         return self.columns[-self.outputs :]
 
-    def reach(self, neighbours: Neighbours) -> Reach:
-        """Return how far one person moves the sums, and how far apart two submissions can be."""
-        full = super().reach(neighbours)  # of zzᵀ, of which this is a part
-        submission = min(self._replaced() * NUDGE, full.submission)
-        zeroed = min(self._zeroed() * NUDGE, full.sums)
-        return Reach(submission if neighbours == "replace" else zeroed, submission)
+    def sensitivity(self, neighbours: Neighbours) -> float:
+        """Δ of the products with the target, and no more than that of all."""
+        b = max(column.weight for column in self.target)
+        inner = JointForm(self.constant, self.columns[: -self.outputs]).radius
+        length = math.hypot(self.constant, inner)  # R
+        first, levels = self.target[0], all(column.kind == "level" for column in self.target)
+        if neighbours == "zero-out":
+            square = 2 * (b * length) ** 2 + (0.0 if first.kind == "sign" else b**4)
+        elif self.outputs == 1:
+            free = first.kind == "sign" or b**2 <= _FREE * length**2
+            square = 8 * (b * length) ** 2 + (0.0 if free else 4 * b**4)
+        elif levels:
+            square = max(4 * (b * length) ** 2 + 2 * b**4, 8 * (b * inner) ** 2)
+        else:
+            square = 8 * (b * length) ** 2 + 2 * b**4
+        return min(math.sqrt(square) * NUDGE, super().sensitivity(neighbours))
 
     @property
     def joint(self) -> None:
@@ -410,51 +422,20 @@ class TargetForm(JointForm):
         """Σzzᵀ with the target's rows as they were sent, and for the rest `count` times E[(1, v)
         (1, v)ᵀ] of public rows, (p + 1, p + 1).
         """
-        found = np.zeros((self.size, self.size))
-        p = len(features)
-        scale = self.scale[:p]
-        found[:p, :p] = count * features * np.outer(scale, scale)
-        rows, columns = self._sent
-        found[rows, columns] = found[columns, rows] = sums
+        found, p = symmetric(self._sent, sums, self.size), len(features)
+        found[:p, :p] = count * features * np.outer(self.scale[:p], self.scale[:p])
         return found
 
-    def _replaced(self) -> float:
-        b, length, inner = self._lengths()
-        first = self.target[0]
-        if self.outputs == 1:
-            extra = 0.0 if first.kind == "sign" or b**2 <= _FREE * length**2 else 4 * b**4
-            return math.sqrt(8 * (b * length) ** 2 + extra)
-        if all(column.kind == "level" for column in self.target):
-            return math.sqrt(max(4 * (b * length) ** 2 + 2 * b**4, 8 * (b * inner) ** 2))
-        return math.sqrt(8 * (b * length) ** 2 + 2 * b**4)
-
-    def _zeroed(self) -> float:
-        b, length, _ = self._lengths()
-        known = self.target[0].kind == "sign"
-        return math.sqrt(2 * (b * length) ** 2 + (0.0 if known else b**4))
-
-    def _lengths(self) -> tuple[float, float, float]:
-        """b, R, and ρ of the features without the constant."""
-        b = max(column.weight for column in self.target)
-        inner = JointForm(self.constant, self.columns[: -self.outputs]).radius
-        return b, math.hypot(self.constant, inner), inner
-
     @cached_property
-    def _sent(self) -> tuple[IndexArray, IndexArray]:
+    def _sent(self) -> Places:
         rows, columns = super()._sent
-        first = self.size - self.outputs
-        kept = columns >= first
+        kept = columns >= self.size - self.outputs
         return fixed(rows[kept]), fixed(columns[kept])
 
 
 @dataclass(frozen=True, eq=False)
 class WaveForm(Form):
     """The numbers of a later wave.
-
-    Args:
-        chart: The announced map.
-        columns: The names of a record's encoded columns, the target's last.
-        kept: Which of them the map speaks of, in its order.
 
     >>> from blurfit.theory.maps import Whitening
     >>> chart = ResidualMap(Whitening([0.5], [[2.0]], [1.0]), radius=1, scale=0.5, bound=2)
@@ -465,9 +446,9 @@ class WaveForm(Form):
     [[0.062, 0.1, 0.038, 0.16, 0.06, 0.022]]
     """
 
-    chart: WaveMap
-    columns: tuple[str, ...]
-    kept: tuple[int, ...]
+    chart: WaveMap  # that was announced
+    columns: tuple[str, ...]  # the names of a record's encoded columns, the target's last
+    kept: tuple[int, ...]  # which of them the map speaks of, in its order
 
     def __post_init__(self) -> None:
         dimension = self.chart.whitening.dimension
@@ -476,9 +457,7 @@ class WaveForm(Form):
                 f"Expected a map of {len(self.kept)} columns, as the schema has them without the "
                 f"target and the last level of each categorical, and got one of {dimension}."
             )
-        if not self.is_newton:
-            return
-        balance = self.chart.loss.balance  # type: ignore[union-attr]
+        balance = self.chart.loss.balance if isinstance(self.chart, NewtonMap) else 1.0
         if not LEAST_BALANCE <= balance <= LARGEST_BALANCE:
             raise InvalidValueError(
                 f"Expected balance={balance!r} between {LEAST_BALANCE:g} and {LARGEST_BALANCE:g}: "
@@ -487,19 +466,17 @@ class WaveForm(Form):
 
     @property
     def is_newton(self) -> bool:
-        """Whether a Newton step is collected, and not residuals."""
-        return isinstance(self.chart, NewtonMap)
+        """Whether a Newton step is collected, and neither residuals nor bins."""
+        return not isinstance(self.chart, ResidualMap | GaugeMap)
 
-    def reach(self, neighbours: Neighbours) -> Reach:
-        """Return how far one person moves the sums, and how far apart two submissions can be."""
-        return Reach(self.chart.sensitivity(neighbours), self.chart.sensitivity("replace"))
+    def sensitivity(self, neighbours: Neighbours) -> float:
+        """Δ of the map's numbers, whatever it was made of."""
+        return self.chart.sensitivity(neighbours)
 
     @cached_property
     def counts(self) -> FloatArray:
         """How often each number counts in the squared norm: 1, 2 beside the diagonal, 1/τ²."""
-        found, squares = (
-            np.where(rows == columns, 1.0, 2.0) for rows, columns in (self._upper, self._squared)
-        )
+        found, squares = pair_counts(self._upper), pair_counts(self._squared)
         balance = self.chart.loss.balance if isinstance(self.chart, NewtonMap) else 1.0
         slopes = np.full(self._rows if self.is_newton else 0, balance**-2)
         return fixed(np.concatenate([found, slopes, squares]))
@@ -509,13 +486,10 @@ class WaveForm(Form):
         """What each number is about: white features by the column that ends each of them."""
         features = [self.columns[place] for place in self.kept]
         labels = [*features, "1"] if self.is_newton else ["1", *features, "error"]
-        products, squares = (
-            [f"{labels[i]}·{labels[j]}" for i, j in zip(*places, strict=True)]
-            for places in (self._upper, self._squared)
-        )
         slopes = [f"slope·{label}" for label in labels] if self.is_newton else []
         what = "slope" if self.is_newton else "error"
-        return (*products, *slopes, *(f"{what}²·{one}" for one in squares))
+        squares = (f"{what}²·{one}" for one in pair_names(labels, self._squared))
+        return (*pair_names(labels, self._upper), *slopes, *squares)
 
     def products(self, values: FloatArray) -> FloatArray:
         """Return the numbers that are sent, not blurred yet: (…, width) from columns (…, k).
@@ -539,15 +513,16 @@ class WaveForm(Form):
         """Return what one person sends who has several rows, (m, k): residuals are cut together,
         and squares are those of mean slopes.
         """
+        linear = None
         if isinstance(self.chart, NewtonMap):
             u, g, h = self.chart.records(*self._parts(values))
-            slope = -(g @ u) / len(u)
-            squares = np.outer(slope, slope) if self.chart.robust else None
-            return self.take((u * h[:, None]).T @ u / len(u), slope, squares)
-        z = self.chart.vectors(*self._parts(values), together=True)
-        p = z[:, -1] @ z[:, :-1] / (len(z) * self.chart.target_weight)
-        squares = np.outer(p, p) if self.chart.robust else None
-        return self.take(z.T @ z / len(z), squares=squares)
+            matrix = (u * h[:, None]).T @ u / len(u)
+            linear = p = -(g @ u) / len(u)
+        else:
+            z = self.chart.vectors(*self._parts(values), together=True)
+            matrix = z.T @ z / len(z)
+            p = z[:, -1] @ z[:, :-1] / (len(z) * self.chart.target_weight)
+        return self.take(matrix, linear, np.outer(p, p) if self.chart.robust else None)
 
     def sums(self, values: FloatArray) -> FloatArray:
         """Σ of `products` over rows, as products of matrices: for whoever has all rows at hand."""
@@ -576,7 +551,7 @@ class WaveForm(Form):
     def matrix(self, sums: Sequence[float] | FloatArray, count: int) -> FloatArray:
         """Σzzᵀ, or ΣM, from the sums of what was sent by `count` people."""
         del count  # no entry is known beforehand
-        return _symmetric(self._upper, np.asarray(sums)[: len(self._upper[0])])
+        return symmetric(self._upper, np.asarray(sums)[: len(self._upper[0])], self._rows)
 
     def linear(self, sums: Sequence[float] | FloatArray) -> FloatArray | None:
         """Σp, where a Newton step is collected."""
@@ -588,7 +563,7 @@ class WaveForm(Form):
         if not len(self._squared[0]):
             return None
         upper = np.asarray(sums)[-len(self._squared[0]) :]
-        return _symmetric(self._squared, upper / self.chart.robust_weight)
+        return symmetric(self._squared, upper / self.chart.robust_weight, len(self.kept) + 1)
 
     def _parts(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the features and the target as the map reads them: counts as they were given."""
@@ -603,22 +578,14 @@ class WaveForm(Form):
         return len(self.kept) + (1 if self.is_newton else 2)
 
     @property
-    def _upper(self) -> tuple[IndexArray, IndexArray]:
+    def _upper(self) -> Places:
         """The places of the upper triangle, which is sent."""
         return places(self._rows)
 
     @property
-    def _squared(self) -> tuple[IndexArray, IndexArray]:
+    def _squared(self) -> Places:
         """Those of the squares: of all rows, but the error's own; none unless they are sent."""
         return places(len(self.kept) + 1 if self.chart.robust else 0)
-
-
-def _symmetric(places: tuple[IndexArray, IndexArray], upper: FloatArray) -> FloatArray:
-    rows, columns = places
-    size = rows[-1] + 1
-    found = np.zeros((size, size))
-    found[rows, columns] = found[columns, rows] = upper
-    return found
 
 
 class GaugeForm(WaveForm):

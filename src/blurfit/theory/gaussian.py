@@ -1,4 +1,4 @@
-"""Exact Gaussian privacy: μ ↔ (ε, δ) by the profile itself, never by a bound.
+"""Exact Gaussian privacy: μ ↔ (ε, δ) by the profile itself, and tails on the safe side.
 
 Releasing a quantity of sensitivity Δ with noise N(0, σ²) is μ-GDP with μ = Δ/σ, and μ-GDP is (ε,
 δ)-DP exactly for
@@ -14,27 +14,61 @@ with Mills' ratio m(x) = Φ(−x)/φ(x)
 
 The first form is used where m(b) ≤ m(a)/2, the second elsewhere: it adds positive numbers only.
 
-| here | usual symbol | meaning |
-| --- | --- | --- |
-| `mu` | μ | the distance of the two Gaussians that an attacker must tell apart |
-| `epsilon`, `delta` | ε, δ | the same promise in the language of (ε, δ)-differential privacy |
+**Quantiles** are rounded so that the stated probability is never exceeded. A library's quantile is
+a number near the true one, on either side of it. Here each is nudged outwards, and its probability
+is evaluated again. Where that fails, and wherever the library's distribution function itself is
+known to err, a tail bound with a proof takes the quantile's place.
 """
 
 import math
+from collections.abc import Callable
 from decimal import Decimal, localcontext
-from functools import lru_cache
+from functools import cache, lru_cache
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.special import erf, erfcx, ndtr
+from numpy.typing import ArrayLike
+from scipy.special import (
+    erf,
+    erfcx,
+    gammainc,
+    gammaincc,
+    gammainccinv,
+    gammaincinv,
+    ndtr,
+    ndtri,
+)
 
-from blurfit.errors import inside_unit_interval, nonnegative
-from blurfit.theory.numerics import root_of_increasing
+from blurfit.data import FloatArray
+from blurfit.errors import NotCertifiedError, inside_unit_interval, nonnegative
 
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
-_UNIT_NODES, _UNIT_WEIGHTS = (_NODES + 1) / 2, _WEIGHTS / 2
+Point = FloatArray  # any real numbers: logarithms, log-odds
+
+_TOLERANCE = 4 * np.finfo(float).eps
+_NUDGE = 1e-12
+_SLACK = 1 + 1e-9  # to which the library's own distribution functions are trusted
+# SciPy cuts the series of the incomplete gamma function after 2000 terms. With m degrees of freedom
+# that leaves out e^{−(k²/2 + 4.5k)} of it, k = 2000·√(2/m): below 10⁻¹⁰ up to here, 10⁻⁸ at 10⁶.
+_EXACT_FREEDOM = 6e5
+_EXACT_NONCENTRALITY = 1e6
+# The noncentral tail is a sum over Poisson weights that the library begins at the largest weight.
+# Where the noncentrality rules, that first term's own tail is about γ², which loses digits below
+# 10⁻³⁰⁸, that is for γ < 10⁻¹⁵⁴, and is 0 below 10⁻³²⁴: then the library finds a larger tail to be
+# 0 as well, and takes a quantile that is exceeded 10²⁹ times too often. Here γ² is 10⁻²⁰⁰.
+LEAST_EXACT_PROBABILITY = 1e-100
+_SHARE_OF_REST = 0.01
+
 _FRACTION_TERMS = 120
 _TWO_OVER_ROOT_PI = Decimal("1.1283791670955125738961589031215451716881012586580")
+
+
+def unit_rule(count: int) -> tuple[FloatArray, FloatArray]:
+    """Return nodes and weights of Gauss and Legendre on [0, 1]."""
+    nodes, weights = np.polynomial.legendre.leggauss(count)
+    return (nodes + 1) / 2, weights / 2
+
+
+_UNIT_NODES, _UNIT_WEIGHTS = unit_rule(24)
 
 
 def delta_of(mu: float, epsilon: float) -> float:
@@ -48,20 +82,19 @@ def delta_of(mu: float, epsilon: float) -> float:
 
 
 def log_delta_of(mu: float, epsilon: float) -> float:
-    """ln δ(ε), which stays finite where δ itself underflows (−inf for μ = 0: nothing is told at
-    all).
-    """
+    """ln δ(ε), finite where δ itself underflows, and −inf for μ = 0: nothing is told at all."""
     nonnegative(mu=mu, epsilon=epsilon)
     if mu == 0:
         return -math.inf
     a = epsilon / mu - mu / 2
     if a < 0:  # here δ is not small, and Mills' ratio of a would overflow before δ reaches 1
         surely = float(ndtr(-a))
-        possibly = math.exp(_log_density(a)) * _mills(a + mu)
+        possibly = math.exp(_log_density(a)) * float(mills(a + mu))
         if possibly <= surely / 2:
             return math.log(surely - possibly)
-    difference = _mills(a) - _mills(a + mu)
-    if difference < _mills(a) / 2:
+    near, far = float(mills(a)), float(mills(a + mu))
+    difference = near - far
+    if difference < near / 2:
         difference = mu * float(_UNIT_WEIGHTS @ _mills_slope(a + mu * _UNIT_NODES))
     if difference == 0:  # it has underflowed; g(x) = 1 − x·m(x) is below x⁻²
         return _log_density(a) + math.log(mu) - 2 * math.log(a)
@@ -138,29 +171,26 @@ def _drop_of_delta(mu: float, epsilon: float) -> float:
     """
     t = epsilon * _UNIT_NODES
     density = np.exp(-((mu / 2 - t / mu) ** 2) / 2) / math.sqrt(2 * math.pi)
-    mills = math.sqrt(math.pi / 2) * erfcx((mu / 2 + t / mu) / math.sqrt(2))
-    return epsilon * float(_UNIT_WEIGHTS @ (density * mills))
+    return epsilon * float(_UNIT_WEIGHTS @ (density * mills(mu / 2 + t / mu)))
 
 
 def _log_density(x: float) -> float:
     return -x * x / 2 - math.log(2 * math.pi) / 2
 
 
-def _mills(x: float) -> float:
+def mills(x: ArrayLike) -> FloatArray:
     """m(x) = Φ(−x)/φ(x), without overflow for any x that is not below −37."""
-    return math.sqrt(math.pi / 2) * float(erfcx(x / math.sqrt(2)))
+    return np.asarray(math.sqrt(math.pi / 2) * erfcx(np.asarray(x) / math.sqrt(2)))
 
 
-def _mills_slope(x: NDArray[np.float64]) -> NDArray[np.float64]:
+def _mills_slope(x: FloatArray) -> FloatArray:
     """g(x) = 1 − x·m(x), for large x by Laplace's continued fraction m = 1/(x + k), k = 1/(x + 2/(x
     + 3/(x + …))).
 
     Then g = k/(x + k), in which nothing cancels. 120 terms give all digits from x = 2 on, and a few
     more than 600/x² of them do: what is left out shrinks as e^{−2x√terms}.
     """
-    slope: NDArray[np.float64] = 1 - x * math.sqrt(math.pi / 2) * erfcx(
-        np.minimum(x, 2.0) / math.sqrt(2)
-    )
+    slope: FloatArray = 1 - x * math.sqrt(math.pi / 2) * erfcx(np.minimum(x, 2.0) / math.sqrt(2))
     large = x[x > 2]
     if large.size:
         k = np.zeros_like(large)
@@ -170,3 +200,162 @@ def _mills_slope(x: NDArray[np.float64]) -> NDArray[np.float64]:
             np.divide(term, np.add(large, k, out=k), out=k)
         slope[x > 2] = k / (large + k)
     return slope
+
+
+def root_of_increasing(
+    function: Callable[[float], float], guess: float, tolerance: float = 0.0
+) -> float:
+    """Return the x > 0 at which an increasing function changes its sign, to `tolerance` of itself.
+
+    The search runs over ln x: it brackets the root by doubling steps around the guess, and finishes
+    with Brent's method.
+    """
+    if not 0 < guess < math.inf:  # so neither is NaN, from which no search would come back
+        raise NotCertifiedError(f"Expected a finite guess={guess!r} > 0 to search from.")
+    known: dict[float, float] = {}  # Brent's method asks for both ends of its bracket once more
+
+    def of_logarithm(logarithm: float) -> float:
+        if logarithm not in known:
+            known[logarithm] = function(math.exp(logarithm))
+        return known[logarithm]
+
+    low = high = math.log(guess)
+    step = 0.25
+    if of_logarithm(low) > 0:
+        while of_logarithm(low) > 0:
+            high, low, step = low, low - step, 2 * step
+            if low < -700:
+                raise NotCertifiedError(
+                    "The root is below 1e-304, which floating point cannot tell from zero."
+                )
+    else:
+        while of_logarithm(high) < 0:
+            low, high, step = high, high + step, 2 * step
+            if high > 700:
+                raise NotCertifiedError(
+                    "The root is above 1e304, beyond the range of floating point."
+                )
+    return math.exp(brent(of_logarithm, low, high, xtol=max(tolerance, 1e-300)))
+
+
+def brent(
+    function: Callable[[float], float], low: float, high: float, xtol: float = 2e-12
+) -> float:
+    """Return the root between two points of different sign, by Brent's method."""
+    from scipy.optimize import brentq  # half a second to import, and verifying never needs it
+
+    return float(brentq(function, low, high, xtol=xtol, rtol=_TOLERANCE))
+
+
+def descend(
+    function: Callable[[Point], float],
+    start: Point,
+    *,
+    steps: int,
+    reach: float = 0.7,
+    tolerance: float = 1e-2,
+) -> Point:
+    """Return a point near the minimum by Nelder and Mead's simplex, after at most so many steps.
+
+    It needs no derivatives, is deterministic, and is meant for a handful of parameters. `reach` is
+    the first simplex's size. Optima are flat here, so a few dozen steps do.
+    """
+    from scipy.optimize import minimize  # half a second to import
+
+    simplex = np.vstack([start, start + reach * np.eye(len(start))])
+    options: Any = {"maxfev": steps, "xatol": tolerance, "fatol": 1e-5, "initial_simplex": simplex}
+    return np.asarray(minimize(function, start, method="Nelder-Mead", options=options).x)
+
+
+def chi_square_floor(probability: float, freedom: float) -> float:
+    """x with P(χ²_m < x) ≤ γ, else m − 2√(m ln(1/γ)) (Laurent and Massart 2000, Lemma 1).
+
+    Beyond m = 6·10⁵ it is always taken: there the library's quantile and its distribution function
+    err together, on the unsafe side (at m = 10⁹, γ = 10⁻⁹ the stated probability is exceeded by a
+    factor of two).
+    """
+    if freedom <= _EXACT_FREEDOM:
+        quantile = 2 * float(gammaincinv(freedom / 2, probability)) * (1 - _NUDGE)
+        if gammainc(freedom / 2, quantile / 2) <= probability * _SLACK:
+            return quantile
+    return max(0.0, freedom - 2 * math.sqrt(freedom * math.log(1 / probability)))
+
+
+def chi_square_ceiling(probability: float, freedom: float) -> float:
+    """x with P(χ²_m > x) ≤ γ, else Chernoff's bound."""
+    quantile = 2 * float(gammainccinv(freedom / 2, probability)) * (1 + _NUDGE)
+    if gammaincc(freedom / 2, quantile / 2) <= probability * _SLACK:
+        return quantile
+    return _chernoff_ceiling(probability, freedom, 0.0)
+
+
+def shifted_energy_ceiling(probability: float, dimension: int, shift: float, scale: float) -> float:
+    """x with P(‖v + N(0, s²I)‖² > x) ≤ γ for every v with ‖v‖ ≤ r: s² times a noncentral χ²_d
+    quantile.
+
+    ‖v‖ = r is the worst case. For r/s beyond 10³ the library's series becomes slow and then fails,
+    so there the smaller of two bounds is used. First, along v one normal and across it a χ²_{d−1},
+    γ shared 99 to 1 between them: (r + s·z)² + s²·χ²_{d−1}; the normal's other tail, Φ(−2r/s − z) <
+    10^(−800,000), vanishes in the rounding. Second, the exact quantile at r/s = 10³: more noise
+    means a larger quantile, because the ball ‖·‖² ≤ x, seen from a v inside it, is star-shaped, so
+    scaling the noise up only takes probability out of it. (γ ≤ ½ puts v inside.)
+    """
+    if scale == 0:
+        return shift**2
+    noncentrality = (shift / scale) ** 2
+    if noncentrality <= _EXACT_NONCENTRALITY:
+        return scale**2 * _noncentral_ceiling(probability, dimension, noncentrality)
+    along = shift - scale * float(ndtri(probability * (1 - _SHARE_OF_REST)))
+    rest = probability * _SHARE_OF_REST
+    across = chi_square_ceiling(rest, dimension - 1) if dimension > 1 else 0.0
+    apart = along**2 * (1 + _NUDGE) + scale**2 * across
+    at_limit = _noncentral_ceiling(probability, dimension, _EXACT_NONCENTRALITY)
+    return min(apart, shift**2 * at_limit / _EXACT_NONCENTRALITY)
+
+
+@lru_cache(maxsize=1024)  # a search asks for the same quantile twice for each candidate
+def _noncentral_ceiling(probability: float, dimension: int, noncentrality: float) -> float:
+    if noncentrality == 0:
+        return chi_square_ceiling(probability, dimension)
+    if probability >= LEAST_EXACT_PROBABILITY:
+        upper_quantile, upper_tail = _noncentral_chi_square()
+        with np.errstate(over="ignore"):
+            quantile = float(upper_quantile(probability, dimension, noncentrality)) * (1 + _NUDGE)
+            if upper_tail(quantile, dimension, noncentrality) <= probability * _SLACK:
+                return quantile
+    return _chernoff_ceiling(probability, dimension, noncentrality)
+
+
+@cache
+def _noncentral_chi_square() -> tuple[Any, Any]:
+    """Return `scipy.stats.ncx2.isf` and `.sf`.
+
+    Those check and broadcast what they are given, which takes twenty times as long as the functions
+    beneath them (and `scipy.stats` half a second to import), and a search calls them hundreds of
+    times. So the functions beneath are called where this SciPy has them by their usual names.
+    """
+    try:
+        from scipy.special._ufuncs import _ncx2_isf, _ncx2_sf
+    except ImportError:  # pragma: no cover
+        from scipy.stats import ncx2
+
+        return ncx2.isf, ncx2.sf
+    return _ncx2_isf, _ncx2_sf
+
+
+def _chernoff_ceiling(probability: float, freedom: float, noncentrality: float) -> float:
+    """x with P(χ²_m(θ) > x) ≤ γ, by Chernoff's bound; never above Birgé's (2001, Lemma 8.1).
+
+    E exp(λχ²_m(θ)) = (1 − 2λ)^{−m/2}·exp(θλ/(1 − 2λ)), so by Markov's inequality every λ in (0, ½)
+    gives such an x, with t = ln(1/γ):
+
+        x = θ/(1 − 2λ) + (t − ½m·ln(1 − 2λ))/λ.
+
+    Birgé bounds ½m·ln(1/(1 − 2λ)) + θλ/(1 − 2λ) by λ(m + θ) + λ²(m + 2θ)/(1 − 2λ), and takes the
+    λ that is best for this: 1/λ = 2 + √((m + 2θ)/t), which gives m + θ + 2√((m + 2θ)t) + 2t. So
+    with the same λ the exact logarithm gives no more.
+    """
+    t = -math.log(probability)
+    slope = 1 / (2 + math.sqrt((freedom + 2 * noncentrality) / t))
+    bound = noncentrality / (1 - 2 * slope) + (t - freedom / 2 * math.log1p(-2 * slope)) / slope
+    return bound * (1 + _NUDGE)

@@ -47,10 +47,9 @@ import math
 from functools import lru_cache
 
 import numpy as np
-from scipy.special import erfcx
 
 from blurfit.data import FloatArray
-from blurfit.theory.numerics import root_of_increasing
+from blurfit.theory.gaussian import mills, root_of_increasing, unit_rule
 
 _ROOT_3 = math.sqrt(3)
 _ROOT_HALF_PI = math.sqrt(math.pi / 2)
@@ -67,14 +66,8 @@ _STEPS = 1.25 ** np.arange(16)
 _COSINES = np.concatenate([[1.0], 1 - np.cumsum(_STEPS) / _STEPS.sum()])
 _COSINES[-1] = 0.0
 
-
-def _unit_rule(count: int) -> tuple[FloatArray, FloatArray]:
-    nodes, weights = np.polynomial.legendre.leggauss(count)
-    return (nodes + 1) / 2, weights / 2
-
-
-_NODES, _WEIGHTS = _unit_rule(16)
-_ANGLE_NODES, _ANGLE_WEIGHTS = _unit_rule(24)
+_NODES, _WEIGHTS = unit_rule(16)
+_ANGLE_NODES, _ANGLE_WEIGHTS = unit_rule(24)
 
 
 def log_gradient_delta(
@@ -150,18 +143,12 @@ def least_epsilon(
     return root_of_increasing(saved, guess, tolerance=1e-10) * (1 + 1e-9)
 
 
-def _mills(x: FloatArray) -> FloatArray:
-    """M(x) = Φ(−x)/φ(x)."""
-    ratio: FloatArray = _ROOT_HALF_PI * erfcx(x / math.sqrt(2))
-    return ratio
-
-
 def _radial(radius: FloatArray, v: FloatArray, k: int) -> FloatArray:
     """e^{r₀²/2}·E[(1 − e^{−v(r − r₀)})₊] for r ~ χ_k, r₀ = `radius` > 0, v > 0; never too small."""
-    beyond = _mills(radius + v)
+    beyond = mills(radius + v)
     if k == 2:
         return v * beyond * (1 + _ARITHMETIC)
-    near = _mills(radius)
+    near = mills(radius)
     total = near - beyond + _ARITHMETIC * near
     if k == 3:
         total += v * (1 - v * beyond + _ARITHMETIC)
@@ -181,12 +168,9 @@ def _without_room(room: float, m: float, k: int) -> float:
     """
     if m > 1e3:
         return 0.0
-    mills = float(_mills(np.array(m)))
-    transform = {
-        1: mills / _ROOT_HALF_PI,
-        2: 1 - m * mills,
-        3: ((1 + m * m) * mills - m) / _ROOT_HALF_PI,
-    }[k]
+    ratio = float(mills(m))
+    transforms = ratio / _ROOT_HALF_PI, 1 - m * ratio, ((1 + m * m) * ratio - m) / _ROOT_HALF_PI
+    transform = transforms[k - 1]
     return math.log(min(1.0, 1 - math.exp(room) * max(0.0, transform) + 1e-13))
 
 
@@ -232,7 +216,8 @@ def _space(room: float, fixed: float, moving: float) -> float:
     end = 2 * _LOG_TAIL / (nearest + math.sqrt(nearest**2 + 2 * _LOG_TAIL))
     if moving > fixed:
         end = min(end, 2 * fixed * nearest / (moving - fixed))
-    step, weights = _shortening(end, min(1.0, nearest, 1 / nearest))
+    nodes, weights = _panels(_panel_count(end, min(1.0, nearest, 1 / nearest)))
+    step, weights = end * nodes, end * weights
     x = nearest + step
     integrand = _radial(x, room / x, 3) * np.exp(-step * (nearest + step / 2)) / x**2
     return math.log(room / (2 * fixed) * float(weights @ integrand)) - nearest**2 / 2
@@ -264,17 +249,11 @@ def over_angles(headroom: float, fixed: float, moving: float, cosines: FloatArra
     v = np.maximum(v, left * _LEAST_RADIUS_SHARE)
     radius = left / v
     inner = (_radial(radius, v, 3) * np.exp(-(radius**2) / 2)) @ _ANGLE_WEIGHTS
-    mean: FloatArray = (end * width / (2 * math.pi) * np.sin(theta) * inner) @ _ANGLE_WEIGHTS
-    return mean
-
-
-def _shortening(end: float, shortest: float) -> tuple[FloatArray, FloatArray]:
-    """Nodes and weights on [0, end], in panels that double in length from `shortest`/2 or less."""
-    nodes, weights = _panels(_panel_count(end, shortest))
-    return end * nodes, end * weights
+    return np.asarray((end * width / (2 * math.pi) * np.sin(theta) * inner) @ _ANGLE_WEIGHTS)
 
 
 def _panel_count(end: float, shortest: float) -> int:
+    """Return how many panels on [0, end] double in length from `shortest`/2 or less."""
     return max(1, math.ceil(math.log2(max(end, 1e-300) / shortest)) + 1)
 
 

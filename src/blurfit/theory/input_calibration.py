@@ -1,15 +1,11 @@
 """Calibrate input perturbation, and verify what somebody else has calibrated.
 
-`calibrate` goes from a promise to noise, and its inverse `guarantee` from noise to a promise. Both
-take public facts only. What `calibrate` returns is rounded to the safe side, and has been verified
-as whoever reads it will.
-
-**An `InputCalibration`** carries every number that its guarantee follows from, so whoever receives
-one need not trust the sender: `verify` finds the promise kept by the numbers as they are stated.
-Each of them is rounded to the safe side when it is made, and checked by inequality
-(`blurfit.theory.guarantees`): the theorem's quantities bound the exact ones
-(`CurvatureLoss.verify`), and the noise on p, with what they leave of ε, spends no more than its
-share of δ.
+`calibrate` goes from a promise to noise, and its inverse `guarantee` from noise to a promise, from
+public facts only. An `InputCalibration` carries every number that its guarantee follows from, each
+rounded to the safe side (`blurfit.theory.moments`), so whoever receives one need not trust the
+sender: `verify` finds the promise kept by the numbers as they are stated. The theorem's quantities
+bound the exact ones, and the noise on p, with what they leave of ε, spends no more than its share
+of δ.
 
 **As the paper prints it** (Algorithm 1, Corollaries 1 and 2, Theorem 1): `published_scales` and
 `published_claim` are the numbers that a reader of the paper computes. Theorem 1 does not hold as
@@ -36,7 +32,7 @@ from blurfit.errors import (
 from blurfit.theory import certified
 from blurfit.theory.certified import CurvatureLoss, DeltaShares, Scales
 from blurfit.theory.gradient_delta import log_gradient_delta
-from blurfit.theory.guarantees import (
+from blurfit.theory.moments import (
     LEAST_DELTA,
     RULES,
     LocalGuarantee,
@@ -46,6 +42,7 @@ from blurfit.theory.guarantees import (
     Setting,
     calibration_from,
     local_guarantee,
+    local_target,
     require_above,
     require_close,
     require_equal,
@@ -54,14 +51,11 @@ from blurfit.theory.guarantees import (
     rounded_down,
     rounded_up,
 )
-from blurfit.theory.moments import LocalTarget
 
 
 @dataclass(frozen=True)
 class LocalClaim:
-    """Corollary 1's (ε, δ) for one submission. Its proof needs ε < 1, and its ε is usually far
-    above.
-    """
+    """Corollary 1's (ε, δ) for one submission; its proof needs ε < 1, which is usually exceeded."""
 
     epsilon: float
     delta: float
@@ -116,12 +110,10 @@ class InputCalibration:
     adds Δ_in to the ridge. Make one with `blurfit.calibrate`.
 
     `excess_risk` is the certified forecast: with probability 0.9 the model's average training loss
-    exceeds the best one's in the ball ‖w‖ ≤ η by no more. With l1 or l2 there is none.
-
-    `split`, `shares` and `loss` are the theorem's intermediate quantities
-    (`blurfit.theory.certified`). For rule="published" `split` and `loss` are None, `model` is the
-    paper's claim, `kept` what is proved of the same noise at the same δ, spent in these `shares`,
-    and `local_claim` is Corollary 1's.
+    exceeds the best one's in the ball ‖w‖ ≤ η by no more. With l1 or l2 there is none. `split`,
+    `shares` and `loss` are those of the theorem. For rule="published" `split` and `loss` are None,
+    `model` is the paper's claim, `kept` what is proved of the same noise at the same δ, spent in
+    these `shares`, and `local_claim` is Corollary 1's.
     """
 
     mechanism: Literal["input"] = "input"
@@ -146,16 +138,12 @@ class InputCalibration:
 
     @property
     def q_noise(self) -> float:
-        """Standard deviation of the noise that one contributor adds to each coordinate of q:
-        σ_u/√n.
-        """
+        """σ_u/√n: the deviation of what one contributor adds to each coordinate of q."""
         return self.sigma_u / math.sqrt(self.setting.quorum)
 
     @property
     def p_noise(self) -> float:
-        """Standard deviation of the noise that one contributor adds to each coordinate of p:
-        σ_b/√n.
-        """
+        """σ_b/√n: the deviation of what one contributor adds to each coordinate of p."""
         return self.sigma_b / math.sqrt(self.setting.quorum)
 
     @property
@@ -176,11 +164,8 @@ class InputCalibration:
 
     @within_floating_point()
     def verify(self, *, penalised: bool = False) -> None:
-        """Find the promise kept by what is stated, or refuse it. No excess risk may be stated of a
-        `penalised` model.
-
-        Raises NotCertifiedError if the noise keeps less than is promised, or a stated number does
-        not bound what follows from the others.
+        """Raise NotCertifiedError if the noise keeps less than is promised, or a stated number does
+        not bound what follows from the others. Of a `penalised` model no excess risk may be stated.
         """
         positive(sigma_u=self.sigma_u, sigma_b=self.sigma_b)
         require_equal("neighbours", self.model.neighbours, self.setting.neighbours)
@@ -204,11 +189,9 @@ class InputCalibration:
         inside_unit_interval(gradient=self.shares.gradient)
         exact = certified.curvature_loss(self.setting, self.sigma_u, self.ridge, self.shares)
         self.loss.verify(exact, self.ridge)
-        spent = log_gradient_delta(
-            self.model.epsilon - self.loss.determinant_loss,
-            *certified.standardised(self.setting, self.sigma_b, self.loss),
-            self.setting.dimension,
-        )
+        parts = certified.standardised(self.setting, self.sigma_b, self.loss)
+        headroom = self.model.epsilon - self.loss.determinant_loss
+        spent = log_gradient_delta(headroom, *parts, self.setting.dimension)
         _promise(self.shares.total <= self.model.delta, self.model, "shares")
         _promise(spent <= math.log(self.shares.gradient), self.model, "sigma_b")
 
@@ -236,17 +219,10 @@ class InputCalibration:
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> "InputCalibration":
         """Read what `to_dict` wrote; refuse missing and unknown fields. Then call `verify`."""
-        parts = {
-            "setting": Setting,
-            "model": ModelGuarantee,
-            "kept": ModelGuarantee,
-            "local": LocalGuarantee,
-            "shares": DeltaShares,
-            "loss": CurvatureLoss,
-            "local_claim": LocalClaim,
-        }
-        optional = ("shares", "loss", "local_claim")
-        return calibration_from(cls, parts, fields, optional)
+        optional = {"shares": DeltaShares, "loss": CurvatureLoss, "local_claim": LocalClaim}
+        promises = {"model": ModelGuarantee, "kept": ModelGuarantee, "local": LocalGuarantee}
+        parts = {"setting": Setting, **promises, **optional}
+        return calibration_from(cls, parts, fields, tuple(optional))
 
 
 @within_floating_point()
@@ -343,11 +319,15 @@ def calibrate(
         )
     setting = Setting(dimension, quorum, q_bound, p_bound, weight_bound, neighbours)
     target = ModelGuarantee(alpha * epsilon, delta, neighbours, 1)
-    local = LocalTarget.of(local_epsilon, local_delta, delta)
+    own_delta, own_mu = local_target(local_epsilon, local_delta, delta)
     if rule == "published":
-        _refuse_for("rule='published'", split=split, local_epsilon=local_epsilon)
-        _refuse_for("rule='published'", local_share=local_share)
-        return _calibrate_published(setting, target, local)
+        given = {"split": split, "local_epsilon": local_epsilon, "local_share": local_share}
+        for name, value in given.items():
+            if value is not None:
+                raise InvalidValueError(
+                    f"Expected no {name}={value!r} with rule='published': it has no such parameter."
+                )
+        return _calibrate_published(setting, target, own_delta)
     if split is not None:
         inside_unit_interval(split=split)
     if local_share is not None:
@@ -357,7 +337,18 @@ def calibrate(
                 f"Expected local_epsilon with local_share={local_share!r}: without a local target "
                 "there is nothing to share."
             )
-    found = _calibrate_certified(setting, target, local, split, local_share, debias)
+    choice = certified.choose(
+        setting,
+        target.epsilon,
+        delta,
+        split=split,
+        local_mu=own_mu,
+        local_share=local_share,
+        debias=debias,
+    )
+    parts = {"split": choice.split, "shares": choice.shares, "loss": choice.loss}
+    claims = {"model": target, "kept": target, "local_claim": None}
+    found = _stated("certified", setting, choice.scales, own_delta, **parts, **claims)
     found.verify()  # the last line of defence: what a search returned is evaluated again
     return found
 
@@ -388,64 +379,31 @@ def guarantee(
     return kept_by_input(setting, Scales(sigma_u, sigma_b, ridge), count, epsilon, delta)
 
 
-def _calibrate_certified(
-    setting: Setting,
-    target: ModelGuarantee,
-    local: LocalTarget,
-    split: float | None,
-    local_share: float | None,
-    debias: bool,
-) -> InputCalibration:
-    choice = certified.choose(
-        setting,
-        target.epsilon,
-        target.delta,
-        split=split,
-        local_mu=local.mu,
-        local_share=local_share,
-        debias=debias,
-    )
-    parts = {"split": choice.split, "shares": choice.shares, "loss": choice.loss}
-    claims = {"model": target, "kept": target, "local_claim": None}
-    return _stated("certified", setting, choice.scales, local, **parts, **claims)
-
-
 def _calibrate_published(
-    setting: Setting, target: ModelGuarantee, local: LocalTarget
+    setting: Setting, target: ModelGuarantee, own_delta: float
 ) -> InputCalibration:
     scales = published_scales(setting, target.epsilon, target.delta)
     _, shares = certified.least_kept_epsilon(setting, scales, target.delta)
     shares = DeltaShares(*map(rounded_down, astuple(shares)))
     kept = rounded_up(certified.kept_epsilon(setting, scales, shares))
+    parts = {"split": None, "shares": shares, "loss": None}
     claims = {
         "model": replace(target, proved=False),
         "kept": replace(target, epsilon=kept),
         "local_claim": published_claim(setting, scales, target.delta),
     }
-    return _stated(
-        "published", setting, scales, local, split=None, shares=shares, loss=None, **claims
-    )
+    return _stated("published", setting, scales, own_delta, **parts, **claims)
 
 
 def _stated(
-    rule: Rule, setting: Setting, scales: Scales, local: LocalTarget, **others: Any
+    rule: Rule, setting: Setting, scales: Scales, own_delta: float, **others: Any
 ) -> InputCalibration:
     """Complete a calibration by what follows from its noise, rounded to the safe side."""
     return InputCalibration(
         rule=rule,
         setting=setting,
-        local=local_guarantee(certified.local_mu(setting, scales), local.delta),
+        local=local_guarantee(certified.local_mu(setting, scales), own_delta),
         excess_risk=rounded_up(certified.input_excess_risk(setting, scales)),
-        sigma_u=scales.sigma_u,
-        sigma_b=scales.sigma_b,
-        ridge=scales.ridge,
+        **asdict(scales),
         **others,
     )
-
-
-def _refuse_for(what: str, **values: Any) -> None:
-    for name, value in values.items():
-        if value is not None:
-            raise InvalidValueError(
-                f"Expected no {name}={value!r} with {what}: it has no such parameter."
-            )

@@ -31,36 +31,12 @@ sees a record only through z = w·x, and |z| ≤ Z = ηR. Three are offered for 
 Each c is a mean of f'' over the interval. So c > 0 where f is convex, and √c exists, which
 q = √c·x needs.
 
-**Your own loss** is any object with these three names and a method `terms`. In this one large
-targets count for less, by the weight v = 1/(1 + y²):
-
->>> from dataclasses import dataclass
->>> import numpy as np
->>> from blurfit.theory.losses import Quadratic, check_bounds, value
->>> @dataclass(frozen=True)
-... class CautiousLoss:  # ½v(y − w·x)² for ‖x‖ ≤ 1 and |y| ≤ 1
-...     q_bound: float = 1.0  # ‖q‖ = √v·‖x‖, largest at y = 0
-...     p_bound: float = 0.5  # ‖p‖ = v|y|·‖x‖, largest at |y| = 1
-...     parallel: bool = False  # p = κq, but |κ| = √v·|y| reaches √½, more than R_p/R_q = ½
-...     def terms(self, features, target):
-...         x, y = np.asarray(features), np.asarray(target)
-...         v = 1 / (1 + y**2)
-...         return Quadratic(np.sqrt(v)[..., None] * x, (v * y)[..., None] * x, v * y**2 / 2)
-
-Try it on data that might occur, before anybody relies on it:
-
->>> features, target = np.array([[0.6, 0.8], [0.0, 0.5]]), np.array([1.0, -0.5])
->>> check_bounds(CautiousLoss(), features, target)
->>> value(CautiousLoss().terms(features, target), weights=[1.0, 0.5]).round(6).tolist()
-[0.0, 0.225]
->>> check_bounds(CautiousLoss(parallel=True), features, target)
-Traceback (most recent call last):
-    ...
-blurfit.errors.InvalidValueError: Row 0 has a ‖p‖/‖q‖ above p_bound/q_bound=0.5; ...
+**Your own loss** is any object with these three names and a method `terms`; docs/losses.md has an
+example. Try it on data that might occur with `check_bounds`, before anybody relies on it.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -72,8 +48,8 @@ from scipy.special import expit
 
 from blurfit.data import FloatArray
 from blurfit.errors import InvalidValueError, nonnegative, one_of, positive
-from blurfit.theory.guarantees import APPROXIMATIONS, Approximation
-from blurfit.theory.numerics import brent
+from blurfit.theory.gaussian import brent
+from blurfit.theory.moments import APPROXIMATIONS, Approximation
 
 TOLERANCE = 1e-9  # by how much, relatively, rounding may carry an honest record beyond a bound
 _VANISHING = 1e-150  # a norm whose square underflows has no digits left to compare
@@ -83,27 +59,16 @@ _PANEL = 2.0
 _FADED = 48.0  # e⁻⁴⁸ is less than half a unit in the last place of 1
 
 
-@dataclass(frozen=True)
-class Records:
-    """Records inside the ball ‖x‖ ≤ R: the rows of `features`, each times its `shrink`.
+def read(
+    features: ArrayLike, target: ArrayLike, feature_bound: float
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return x, y and the shrink of each x; refuse the first row outside the ball or no number.
 
     A row that rounding has carried over the sphere is put back onto it by shrink = R/max(R, ‖x‖),
     so R holds for what is sent and not only up to a tolerance. The product is never formed: each q
     and p is some multiple of x, and so takes its shrink along with its own coefficient, without a
     second n × d array.
     """
-
-    features: FloatArray
-    target: FloatArray
-    shrink: FloatArray
-
-    def along(self, coefficient: float | FloatArray) -> FloatArray:
-        """Each record's x times its own coefficient (or all times one)."""
-        return np.asarray(self.shrink * coefficient)[..., None] * self.features
-
-
-def read(features: ArrayLike, target: ArrayLike, feature_bound: float) -> Records:
-    """Read records; refuse them by the first row that is outside the ball or not a number."""
     x, y = paired(features, target)
     norm = row_norms(x)
     refuse_first(
@@ -113,26 +78,12 @@ def read(features: ArrayLike, target: ArrayLike, feature_bound: float) -> Record
         "bound; fill in what is missing, and scale features by public bounds or agree on a larger "
         "one",
     )
-    return Records(x, y, feature_bound / np.maximum(norm, feature_bound))
+    return x, y, np.asarray(feature_bound / np.maximum(norm, feature_bound))
 
 
-def within(y: FloatArray, low: float, high: float, names: str, remedy: str) -> FloatArray:
-    """Refuse targets outside [low, high]; put back what rounding has carried over an end."""
-    slack = TOLERANCE * max(abs(low), abs(high))
-    bad = ~((y >= low - slack) & (y <= high + slack))
-    refuse_first(bad, "a target", f"which is not within {names}; {remedy}")
-    inside: FloatArray = np.clip(y, low, high)
-    return inside
-
-
-def signs(y: FloatArray) -> FloatArray:
-    """Return the labels; refuse one that is neither −1 nor +1."""
-    refuse_first(
-        np.abs(y) != 1,
-        "a label",
-        "which is neither -1 nor +1; map labels 0 and 1 by 2 * label - 1",
-    )
-    return y
+def along(x: FloatArray, coefficients: FloatArray) -> FloatArray:
+    """Return each record's x times its own coefficient."""
+    return np.asarray(coefficients)[..., None] * x
 
 
 def paired(features: ArrayLike, target: ArrayLike) -> tuple[FloatArray, FloatArray]:
@@ -163,8 +114,7 @@ def numbers(**named: ArrayLike) -> FloatArray:
 
 def row_norms(x: FloatArray) -> FloatArray:
     """‖x‖ of each row, without the n × d array of squares that `numpy.linalg.norm` makes."""
-    norm: FloatArray = np.sqrt(np.einsum("...i,...i->...", x, x))
-    return norm
+    return np.asarray(np.sqrt(np.einsum("...i,...i->...", x, x)))
 
 
 def refuse_first(bad: Any, what: str, remedy: str) -> None:
@@ -218,7 +168,11 @@ class QuadraticLoss(Protocol):
 
 
 def value(terms: Quadratic, weights: ArrayLike) -> FloatArray:
-    """½(q·w)² − p·w + s, which is ½wᵀqqᵀw − pᵀw + s without the d × d matrix."""
+    """½(q·w)² − p·w + s, which is ½wᵀqqᵀw − pᵀw + s without the d × d matrix.
+
+    >>> value(SquaredLoss().terms([[0.6, 0.8], [0.0, 0.5]], [1.0, -0.5]), [1.0, 0.5]).tolist()
+    [0.0, 0.28125]
+    """
     w = numbers(weights=weights)
     if w.shape != terms.q.shape[-1:]:
         raise InvalidValueError(
@@ -229,11 +183,11 @@ def value(terms: Quadratic, weights: ArrayLike) -> FloatArray:
 
 
 def check_bounds(loss: QuadraticLoss, features: ArrayLike, target: ArrayLike) -> None:
-    """Refuse a loss that breaks its own promises on these records, naming the row and the value.
+    """Refuse a loss that breaks its own promises on these records, naming the row and the bound.
 
-    ‖q‖ ≤ R_q and ‖p‖ ≤ R_p; and, if `parallel`, p = κq with |κ| ≤ R_p/R_q, where κ = p·q/‖q‖² is
-    the only candidate. Each may be missed by a rounding error of 10⁻⁹. Data can refute a promise
-    and cannot prove one: try records at the edge of what may occur.
+    If `parallel`, κ = p·q/‖q‖² is the only candidate for p = κq. Each promise may be missed by a
+    rounding error of 10⁻⁹. Data can refute a promise and cannot prove one: try records at the edge
+    of what may occur.
     """
     positive(q_bound=loss.q_bound)
     nonnegative(p_bound=loss.p_bound)
@@ -284,41 +238,17 @@ class Parabola:
         return self.constant + z * (self.slope + self.curvature * z / 2)
 
 
-def reach_of(
-    feature_bound: float, weight_bound: float | None, otherwise: float | None = None
-) -> float:
-    """Z = ηR ≥ |w·x|, with the η that is given, or else with the loss's own."""
-    eta = otherwise if weight_bound is None else weight_bound
-    if eta is None:
+def reach_of(feature_bound: float, weight_bound: float | None) -> float:
+    """Z = ηR ≥ |w·x|."""
+    if weight_bound is None:
         raise InvalidValueError(
             "Expected weight_bound, because an error is known within ‖w‖ <= weight_bound only; "
             "give it to approximation_error(weight_bound=1.0), say, or when the loss is made."
         )
-    positive(weight_bound=eta)
-    reach = eta * feature_bound
+    positive(weight_bound=weight_bound)
+    reach = weight_bound * feature_bound
     positive(**{"weight_bound * feature_bound": reach})
     return reach
-
-
-def worst(
-    residual: Callable[[float], float],
-    slope: Callable[[float], float],
-    edges: Sequence[float],
-    size: float,
-) -> float:
-    """Return the largest |e(z)| between the first and last edge, for e' monotone between edges.
-
-    It is found at an end or where e' = 0, and a monotone e' has at most one zero between two edges,
-    which shows by its sign. Near it e is flat, so a root to twelve digits gives e to all of them.
-    What remains is the rounding of e itself, a few units in the last place of the largest of its
-    terms (`size`), which is added: the result is never too small.
-    """
-    points = list(edges)
-    for low, high in pairwise(edges):
-        if slope(low) * slope(high) < 0:
-            points.append(brent(slope, low, high))
-    largest = max(abs(residual(z)) for z in points)
-    return largest + _ROUNDING * max(largest, size)
 
 
 @dataclass(frozen=True)
@@ -351,16 +281,16 @@ class SquaredLoss:
 
     def terms(self, features: ArrayLike, target: ArrayLike) -> Quadratic:
         """(x, yx, ½y²) of each record."""
-        records = read(features, target, self.feature_bound)
+        x, y, shrink = read(features, target, self.feature_bound)
         bound = self.target_bound
-        y = within(
-            records.target,
-            -bound,
-            bound,
-            f"target_bound={bound:g} of 0",
-            "scale targets by public bounds, or agree on a larger target_bound",
+        refuse_first(
+            ~(np.abs(y) <= bound + TOLERANCE * bound),
+            "a target",
+            f"which is not within target_bound={bound:g} of 0; scale targets by public bounds, or "
+            "agree on a larger target_bound",
         )
-        return Quadratic(q=records.along(1.0), p=records.along(y), s=y**2 / 2)
+        y = np.clip(y, -bound, bound)  # what rounding has carried over an end is put back
+        return Quadratic(q=along(x, shrink), p=along(x, shrink * y), s=y**2 / 2)
 
 
 @dataclass(frozen=True)
@@ -374,12 +304,6 @@ class LogisticLoss:
     With ‖x‖ ≤ R: R_q = √c·R and R_p = R/2. It is `parallel`, because p = κq with |κ| = 1/(2√c),
     which is R_p/R_q. Since c ≤ ¼, which is Taylor's, the other approximations need less noise too.
 
-    Args:
-        feature_bound: R, the bound on ‖x‖; records outside are refused.
-        approximation: "taylor" at z = 0; or over |z| ≤ ηR "chebyshev", of the least largest error,
-            or "least-squares".
-        weight_bound: η; needed except for "taylor".
-
     >>> LogisticLoss().q_bound, LogisticLoss().p_bound
     (0.5, 0.5)
     >>> round(LogisticLoss(approximation="chebyshev", weight_bound=2.0).approximation_error(), 4)
@@ -388,9 +312,9 @@ class LogisticLoss:
     0.0662
     """
 
-    feature_bound: float = 1.0
-    approximation: Approximation = "taylor"
-    weight_bound: float | None = None
+    feature_bound: float = 1.0  # R, the bound on ‖x‖; records outside are refused
+    approximation: Approximation = "taylor"  # at z = 0; the others are over |z| ≤ ηR
+    weight_bound: float | None = None  # η; needed except for "taylor"
     parallel: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -425,20 +349,22 @@ class LogisticLoss:
 
     def terms(self, features: ArrayLike, target: ArrayLike) -> Quadratic:
         """(√c·x, ½yx, a) of each record, for labels −1 and +1."""
-        records = read(features, target, self.feature_bound)
-        y = signs(records.target)
-        q = records.along(math.sqrt(self.parabola.curvature))
-        return Quadratic(q, p=records.along(y / 2), s=np.full_like(y, self.parabola.constant))
+        x, y, shrink = read(features, target, self.feature_bound)
+        refuse_first(
+            np.abs(y) != 1,
+            "a label",
+            "which is neither -1 nor +1; map labels 0 and 1 by 2 * label - 1",
+        )
+        q = along(x, shrink * math.sqrt(self.parabola.curvature))
+        return Quadratic(q, along(x, shrink * (y / 2)), np.full_like(y, self.parabola.constant))
 
     def approximation_error(self, weight_bound: float | None = None) -> float:
         """Return the largest |g(z) − a − ½cz²| over |z| ≤ ηR, never rounded down.
 
-        The odd part −yz/2 is exact, so this is the error of the loss. It is even, so only z ≥ 0
-        counts. Its slope g'(z) − cz has the derivative σ'(z) − c, which changes its sign once,
-        where 4cosh²(z/2) = 1/c: the slope is monotone on either side of that.
+        The odd part −yz/2 is exact, so this is the error of the loss.
         """
-        reach = reach_of(self.feature_bound, weight_bound, self.weight_bound)
-        return _worst(self.parabola, reach)
+        eta = self.weight_bound if weight_bound is None else weight_bound
+        return _worst(self.parabola, reach_of(self.feature_bound, eta))
 
 
 def even_part(z: float) -> float:
@@ -447,13 +373,26 @@ def even_part(z: float) -> float:
 
 
 def _worst(parabola: Parabola, reach: float) -> float:
+    """Return the largest |e(z)|, e(z) = g(z) − a − ½cz², over |z| ≤ Z.
+
+    e is even, so only z ≥ 0 counts. Its slope g'(z) − cz has the derivative σ'(z) − c, which
+    changes its sign once, where 4cosh²(z/2) = 1/c: on either side of that turn it is monotone. So
+    |e| is largest at 0, at the turn, at Z, or where e' = 0, of which there is at most one on either
+    side, and it shows by the sign. Near it e is flat, so a root to twelve digits gives e to all of
+    them. What remains is the rounding of e itself, a few units in the last place of the largest of
+    its terms, which is added: the result is never too small.
+    """
+
+    def slope(z: float) -> float:
+        return math.tanh(z / 2) / 2 - parabola.curvature * z
+
     turn = 2 * math.acosh(max(1.0, 0.5 / math.sqrt(parabola.curvature)))
-    return worst(
-        lambda z: even_part(z) - parabola(z),
-        lambda z: math.tanh(z / 2) / 2 - parabola.curvature * z,
-        (0.0, min(turn, reach), reach),
-        size=even_part(reach) + parabola(reach),
-    )
+    points = [0.0, min(turn, reach), reach]
+    for low, high in pairwise(tuple(points)):
+        if slope(low) * slope(high) < 0:
+            points.append(brent(slope, low, high))
+    largest = max(abs(even_part(z) - parabola(z)) for z in points)
+    return largest + _ROUNDING * max(largest, even_part(reach) + parabola(reach))
 
 
 def _chebyshev(reach: float) -> Parabola:
@@ -489,8 +428,7 @@ def _least_squares(reach: float) -> Parabola:
 
 def _curvature(z: FloatArray) -> FloatArray:
     """The second derivative g'' = σ' = σ(z)σ(−z)."""
-    product: FloatArray = expit(z) * expit(-z)
-    return product
+    return np.asarray(expit(z) * expit(-z))
 
 
 def _faded_mean(function: Callable[[FloatArray], FloatArray], reach: float) -> float:

@@ -149,15 +149,14 @@ left out or becomes (c, 0), which is closer.
 square of ‖f‖ over their rows, s = min(1, r√p/F) is one weight for all of them, G is the root mean
 square of s·g, and z_t = (c·s, a·s·f_t/(r√p), b·s·g_t·min(1, R/G)/R). The mean of z_tz_tᵀ is
 positive semidefinite and its trace is at most c² + a² + b² ≤ c² + 1, so two of them are at most
-√2(c² + 1) apart, and c² + 1 from nothing (Lemma P of `blurfit.theory.coded`).
-So Δ is as above, `zero-out` too, and for one row the two are the same map. What has to fit into the
-ball is a mean over rows, which varies less than each row: the ball can be smaller.
-Their squared error is B = ppᵀ, p the mean of g_t·x_t with z_t = (x_t, b·g_t), as the sampling of
-people asks. Let M be the mean of z_tz_tᵀ, γ that of g_t², and X that of x_tx_tᵀ: M is positive
-semidefinite, so X ⪰ ppᵀ/γ and ‖p‖² ≤ γ·tr X. Of two people, with t = γγ' and ρ = p·p'/√t,
-tr MM' = tr XX' + 2b²p·p' + b⁴γγ' ≥ (ρ + b²√t)² and tr BB' = tρ²: F is at most what it is above,
-with tr X and γ in place of ‖x‖² and g², and Δ is the same. A gauge counts a person in the bins of
-F/√p and of the root mean square of g.
+√2(c² + 1) apart, and c² + 1 from nothing (Lemma P of `blurfit.theory.coded`). So Δ is as above,
+`zero-out` too, and for one row the two are the same map. What has to fit into the ball is a mean
+over rows, which varies less than each row: the ball can be smaller. Their squared error is B = ppᵀ,
+p the mean of g_t·x_t with z_t = (x_t, b·g_t), as the sampling of people asks. Let M be the mean of
+z_tz_tᵀ, γ that of g_t², and X that of x_tx_tᵀ: M is positive semidefinite, so X ⪰ ppᵀ/γ and ‖p‖² ≤
+γ·tr X. Of two people, with t = γγ' and ρ = p·p'/√t, tr MM' = tr XX' + 2b²p·p' + b⁴γγ' ≥ (ρ + b²√t)²
+and tr BB' = tρ²: F is at most what it is above, with tr X and γ in place of ‖x‖² and g², and Δ is
+the same. A gauge counts a person in the bins of F/√p and of the root mean square of g.
 
 Newton's (M, p) are averaged over a person's rows, and B = ppᵀ is that of the averaged p, as the
 sampling of people asks. (M, p) of a person is in the hull of those of rows, by Lemma H of
@@ -181,7 +180,7 @@ Whoever sees a single submission compares any two records: `replace`, always.
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -191,8 +190,7 @@ from scipy.special import expit
 
 from blurfit.data import FloatArray, IntArray, fixed
 from blurfit.errors import InvalidValueError, finite, nonnegative, one_of, positive, whole
-from blurfit.theory.guarantees import NEIGHBOURS, Neighbours
-from blurfit.theory.moments import NUDGE
+from blurfit.theory.moments import NEIGHBOURS, NUDGE, Neighbours
 
 FREE_CURVATURE = math.sqrt((37 + 14 * math.sqrt(7)) / 3)  # τ*, up to which Δ = 2/τ
 FREE_SQUARES = 4.5  # τ, up to which it is so with the squared slopes as well
@@ -219,6 +217,7 @@ class LogisticNewton:
     """
 
     balance: float = FREE_SQUARES
+    kind: ClassVar[str] = "logistic"
     gradient_bound: ClassVar[float] = 1.0
 
     def __post_init__(self) -> None:
@@ -243,19 +242,13 @@ class LogisticNewton:
 
 @dataclass(frozen=True)
 class PoissonNewton:
-    """e^t − yt for a count y in [0, Y]: g = e^t − y, cut to ±G, and h = e^t, cut to H.
+    """e^t − yt for a count y in [0, Y]: g = e^t − y, cut to ±G, and h = e^t, cut to H."""
 
-    Args:
-        count_bound: Y, public; larger counts are cut to it.
-        curvature_bound: H.
-        gradient_bound: G.
-        balance: τ; at G/H the noise of p is within 12 % of its least, 2G/μ.
-    """
-
-    count_bound: float
-    curvature_bound: float
-    gradient_bound: float
-    balance: float
+    count_bound: float  # Y, public; larger counts are cut to it
+    curvature_bound: float  # H
+    gradient_bound: float  # G
+    balance: float  # τ; at G/H the noise of p is within 12 % of its least, 2G/μ
+    kind: ClassVar[str] = "poisson"
 
     def __post_init__(self) -> None:
         for name in ("count_bound", "curvature_bound", "gradient_bound"):
@@ -284,13 +277,8 @@ class PoissonNewton:
 
     def sensitivity(self, neighbours: Neighbours = "replace", *, robust: bool = False) -> float:
         """Δ for curvatures in [0, H] and gradients in [−G, G]."""
-        return bounded_sensitivity(
-            self.curvature_bound,
-            self.gradient_bound,
-            self.balance,
-            neighbours,
-            robust_weight=self.robust_weight if robust else 0.0,
-        )
+        bounds, weight = (self.curvature_bound, self.gradient_bound), self.robust_weight * robust
+        return bounded_sensitivity(*bounds, self.balance, neighbours, robust_weight=weight)
 
 
 def logistic_sensitivity(
@@ -470,11 +458,9 @@ class Whitening:
 
 def norms(x: FloatArray) -> FloatArray:
     """‖x‖ of each row, scaled by its largest entry: no square overflows or vanishes."""
-    largest = np.abs(x).max(axis=-1, keepdims=True, initial=0.0)
-    w = x / np.where(largest > 0, largest, 1.0)
+    largest, _, length = _scaled(x)
     with np.errstate(over="ignore"):  # an infinite norm of finite numbers is a norm above any bound
-        found = largest[..., 0] * np.sqrt(np.einsum("...i,...i->...", w, w))
-    return np.asarray(found)
+        return np.asarray((largest * length)[..., 0])
 
 
 def root_mean_square(x: FloatArray) -> float:
@@ -487,11 +473,16 @@ def root_mean_square(x: FloatArray) -> float:
 
 def into_ball(x: FloatArray, reach: float) -> FloatArray:
     """x/max(‖x‖, reach) for finite rows: x/reach, cut to the unit ball."""
-    largest = np.abs(x).max(axis=-1, keepdims=True, initial=0.0)
-    w = x / np.where(largest > 0, largest, 1.0)
-    length = np.sqrt(np.einsum("...i,...i->...", w, w))[..., None]
+    largest, w, length = _scaled(x)
     with np.errstate(over="ignore"):  # then the other term is the smaller one
         return np.asarray(w * np.minimum(largest / reach, 1 / np.maximum(length, 1.0)))
+
+
+def _scaled(x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the largest entry of each row, the row over it, and the norm of that."""
+    largest = np.abs(x).max(axis=-1, keepdims=True, initial=0.0)
+    w = x / np.where(largest > 0, largest, 1.0)
+    return largest, w, np.sqrt(np.einsum("...i,...i->...", w, w))[..., None]
 
 
 def numbers(most: float, **named: ArrayLike) -> FloatArray:
@@ -528,31 +519,39 @@ def _yes_or_no(**values: object) -> None:
             raise InvalidValueError(f"Expected {name}={value!r} to be true or false.")
 
 
-@dataclass(frozen=True, eq=False)
-class ResidualMap:
-    """z = (c·s, a·s·f/(r√p), b·s·g/bound), s = min(1, r√p/‖f‖): ‖(z₁, …)‖ ≤ 1 for every record.
-
-    Args:
-        whitening: m, W and the last model.
-        radius: r; a record with ‖f‖ > r√p has the weight s < 1.
-        scale: The residuals' spread as far as it is known.
-        bound: R; s·g, g = (y − t)/scale, is cut to ±R.
-        constant: c, the largest first entry of z.
-        feature_weight: a.
-        target_weight: b; a² + b² ≤ 1.
-        robust: Whether squared errors are sent as well.
-        stride: Every how many-th row sends them, of rows that are held: they are a spread alone.
-    """
+class PublicMap:
+    """What every map has: a whitening, and its own numbers as an agreement states them."""
 
     whitening: Whitening
-    radius: float
-    scale: float
-    bound: float
-    constant: float = 0.25
-    feature_weight: float = 0.8
-    target_weight: float = 0.6
-    robust: bool = False
-    stride: int = 1
+    kind: ClassVar[str]  # as an agreement calls it
+    written: ClassVar[tuple[str, ...]]
+
+    def spread(self, radius: float) -> float:
+        """r√p, beyond which ‖f‖ counts less."""
+        return radius * math.sqrt(self.whitening.dimension)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Write it as part of an agreement."""
+        own = {name: getattr(self, name) for name in self.written}
+        lists = {name: one.tolist() for name, one in own.items() if isinstance(one, np.ndarray)}
+        return {"kind": self.kind, **self.whitening.to_dict(), **own, **lists}
+
+
+@dataclass(frozen=True, eq=False)
+class ResidualMap(PublicMap):
+    """z = (c·s, a·s·f/(r√p), b·s·g/bound), s = min(1, r√p/‖f‖): ‖(z₁, …)‖ ≤ 1 for every record."""
+
+    whitening: Whitening  # m, W and the last model
+    radius: float  # r; a record with ‖f‖ > r√p has the weight s < 1
+    scale: float  # the residuals' spread as far as it is known
+    bound: float  # R; s·g, g = (y − t)/scale, is cut to ±R
+    constant: float = 0.25  # c, the largest first entry of z
+    feature_weight: float = 0.8  # a
+    target_weight: float = 0.6  # b; a² + b² ≤ 1
+    robust: bool = False  # whether squared errors are sent as well
+    stride: int = 1  # every how many-th row that is held sends them: they are a spread alone
+    kind = "residual"
+    written = "radius", "scale", "bound", "weights", "robust", "stride"
     robust_weight: ClassVar[float] = 0.5  # ω, which costs a 25th more noise
 
     def __post_init__(self) -> None:
@@ -571,7 +570,7 @@ class ResidualMap:
     @property
     def feature_scale(self) -> float:
         """a/(r√p): the weight of each whitened feature in z."""
-        return self.feature_weight / (self.radius * math.sqrt(self.whitening.dimension))
+        return self.feature_weight / self.spread(self.radius)
 
     @property
     def target_scale(self) -> float:
@@ -591,8 +590,7 @@ class ResidualMap:
 
     def vectors(self, v: ArrayLike, y: ArrayLike, *, together: bool = False) -> FloatArray:
         """z of each record, or of the rows of one person, which are cut `together`."""
-        f = self.whitening.features(v)
-        reach = self.radius * math.sqrt(self.whitening.dimension)
+        f, reach = self.whitening.features(v), self.spread(self.radius)
         size = norms(f)
         if together:
             size = np.full(len(size), root_mean_square(size))
@@ -619,37 +617,23 @@ class ResidualMap:
         x, square = z[:, :-1], (z[:, -1] / self.target_weight) ** 2
         return z.T @ z, (x * square[:, None]).T @ x if self.robust else None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Write it as part of an agreement."""
-        return {
-            "kind": "residual",
-            **self.whitening.to_dict(),
-            "radius": self.radius,
-            "scale": self.scale,
-            "bound": self.bound,
-            "weights": [self.constant, self.feature_weight, self.target_weight],
-            "robust": self.robust,
-            "stride": self.stride,
-        }
+    @property
+    def weights(self) -> list[float]:
+        """[c, a, b]."""
+        return [self.constant, self.feature_weight, self.target_weight]
 
 
 @dataclass(frozen=True, eq=False)
-class NewtonMap:
-    """(h·xxᵀ, −g·x)/max(1, ‖x‖²) at the score t, with x = (f/(r√p), κ)/√(1 + κ²).
+class NewtonMap(PublicMap):
+    """(h·xxᵀ, −g·x)/max(1, ‖x‖²) at the score t, with x = (f/(r√p), κ)/√(1 + κ²)."""
 
-    Args:
-        whitening: m, W and the last model.
-        loss: What g and h are the slopes of.
-        constant: κ; not divided by r, so that the constant's noise does not grow with it.
-        radius: r ≥ 1; a record with ‖f‖ > r√p counts less.
-        robust: Whether the squared slopes are sent as well.
-    """
-
-    whitening: Whitening
-    loss: LogisticNewton | PoissonNewton
-    constant: float = 0.3
-    radius: float = 1.0
-    robust: bool = False
+    whitening: Whitening  # m, W and the last model
+    loss: LogisticNewton | PoissonNewton  # what g and h are the slopes of
+    constant: float = 0.3  # κ; not divided by r, so that the constant's noise does not grow with it
+    radius: float = 1.0  # r ≥ 1; a record with ‖f‖ > r√p counts less
+    robust: bool = False  # whether the squared slopes are sent as well
+    kind = "newton"
+    written = "constant", "radius", "robust"
 
     def __post_init__(self) -> None:
         within(0.01, 100.0, constant=self.constant)
@@ -666,8 +650,7 @@ class NewtonMap:
     def scale(self) -> tuple[float, float]:
         """What f and the constant 1 are multiplied by in x."""
         length = math.hypot(1.0, self.constant)
-        spread = self.radius * math.sqrt(self.whitening.dimension)
-        return 1 / (spread * length), self.constant / length
+        return 1 / (self.spread(self.radius) * length), self.constant / length
 
     @cached_property
     def mean_curvature(self) -> float:
@@ -685,9 +668,8 @@ class NewtonMap:
             g, h = self.loss.slopes(mean + deviation * z, -1.0)
             return h if isinstance(self.loss, PoissonNewton) else h * (1 - 2 * g)
 
-        return np.array(
-            [float(NORMAL_WEIGHTS @ (third(NORMAL_NODES) * NORMAL_NODES**k)) for k in range(4)]
-        )
+        powers = (third(NORMAL_NODES) * NORMAL_NODES**k for k in range(4))
+        return np.array([float(NORMAL_WEIGHTS @ one) for one in powers])
 
     def sensitivity(self, neighbours: Neighbours = "replace") -> float:
         """Δ of (ΣM, Σp), with Σppᵀ if it is sent, whatever the map is: the loss's own."""
@@ -713,38 +695,23 @@ class NewtonMap:
         return (u * h[:, None]).T @ u, -(g @ u), squares
 
     def to_dict(self) -> dict[str, Any]:
-        """Write it as part of an agreement."""
-        entry: dict[str, Any] = {
-            **self.whitening.to_dict(),
-            "constant": self.constant,
-            "radius": self.radius,
-            "robust": self.robust,
-            "balance": self.loss.balance,
-        }
-        if isinstance(self.loss, LogisticNewton):
-            return {"kind": "logistic", **entry}
-        names = ("count_bound", "curvature_bound", "gradient_bound")
-        return {"kind": "poisson", **entry, **{name: getattr(self.loss, name) for name in names}}
+        """Write it as part of an agreement, with the numbers of its loss."""
+        return super().to_dict() | {"kind": self.loss.kind, **asdict(self.loss)}
 
 
 @dataclass(frozen=True, eq=False)
-class GaugeMap:
+class GaugeMap(PublicMap):
     """The bins of ‖f‖/√p and of |g|, g = (y − t)/scale, that a record is in: one 1 in each of two
     histograms, or one in their joint one.
-
-    Args:
-        whitening: m, W and the last model.
-        scale: The residuals' spread as far as it is known.
-        features: Where the bins of ‖f‖/√p end: increasing; what is beyond is in the last one.
-        errors: Where the bins of |g| end.
-        joint: Whether pairs of bins are counted.
     """
 
-    whitening: Whitening
-    scale: float
-    features: FloatArray
-    errors: FloatArray
-    joint: bool = False
+    whitening: Whitening  # m, W and the last model
+    scale: float  # the residuals' spread as far as it is known
+    features: FloatArray  # where the bins of ‖f‖/√p end: increasing; the last has what is beyond
+    errors: FloatArray  # where the bins of |g| end
+    joint: bool = False  # whether pairs of bins are counted
+    kind = "gauge"
+    written = "scale", "features", "errors", "joint"
     robust: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -760,8 +727,8 @@ class GaugeMap:
     @property
     def width(self) -> int:
         """How many counts there are."""
-        bins = len(self.features), len(self.errors)
-        return bins[0] * bins[1] if self.joint else sum(bins)
+        rows, columns = len(self.features), len(self.errors)
+        return rows * columns if self.joint else rows + columns
 
     def sensitivity(self, neighbours: Neighbours = "replace") -> float:
         """Δ of the counts: a record is in one bin, or in one of each histogram."""
@@ -783,20 +750,9 @@ class GaugeMap:
 
     def bins(self, size: FloatArray, error: FloatArray) -> tuple[IntArray, ...]:
         """The same, of ‖f‖/√p and |g|."""
-        f, e = len(self.features), len(self.errors)
         row, column = _ends_below(self.features[:-1], size), _ends_below(self.errors[:-1], error)
-        return (row * e + column,) if self.joint else (row, f + column)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Write it as part of an agreement."""
-        return {
-            "kind": "gauge",
-            **self.whitening.to_dict(),
-            "scale": self.scale,
-            "features": self.features.tolist(),
-            "errors": self.errors.tolist(),
-            "joint": self.joint,
-        }
+        joint = row * len(self.errors) + column
+        return (joint,) if self.joint else (row, len(self.features) + column)
 
 
 def _ends_below(ends: FloatArray, values: FloatArray) -> IntArray:

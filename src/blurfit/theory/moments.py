@@ -1,29 +1,23 @@
-"""The moment mechanism: release the sums themselves, with exactly calibrated Gaussian noise.
+"""The moment mechanism, which keeps its promise for sums, and how any promise is stated.
 
-However a record becomes numbers (`blurfit.theory.forms`), it is the same mechanism: n honest
-contributors each add Gaussian noise of standard deviation σ/√n in a geometry in which one person
-moves the sums by at most Δ, so that
+However a record becomes numbers (`blurfit.theory.forms`), sums of them are released by the same
+mechanism: n honest contributors each add Gaussian noise of standard deviation σ/√n in a geometry in
+which one person moves the sums by at most Δ, so that
 
     the sums are μ-GDP with μ = Δ/σ; those of N ≥ n records √(n/N)·Δ/σ-GDP; one submission is
     √n·Δ₁/σ-GDP, where Δ₁ is how far apart two records can be.
 
-All of it is exact (Dong, Roth and Su 2022), and holds for everything computed from the sums.
-A form says how far its records reach (`Reach`); the calibration says what noise that takes. Whoever
+All of it is exact (Dong, Roth and Su 2022), and holds for everything computed from the sums. A form
+says how far its records reach (`Reach`); the calibration says what noise that takes. Whoever
 verifies one computes the reach from the form, and never takes it from the sender.
 
 **Joint moments** blur the products of all columns of a record at once, the target's among them. A
 record is one vector z = (c, u): a public constant c, and u with ‖u‖ ≤ ρ, each column times a public
-weight ω. Each contributor sends the upper triangle of zzᵀ + E, except for the constant entry c²,
-which everybody knows. E is symmetric, diagonal N(0, σ²/n), off-diagonal N(0, σ²/(2n)): in the
-Frobenius geometry, where each off-diagonal entry counts twice, this noise is isotropic with
-variance σ²/n. So n records together are a Gaussian mechanism of standard deviation σ.
-
-| here | usual symbol | meaning |
-| --- | --- | --- |
-| `constant` | c | the public first entry of z |
-| `radius` | ρ | bound on ‖u‖: ρ² = Σω²B² with B bounding a column; one ω² for each categorical |
-| `sigma` | σ | standard deviation of the noise on the diagonal, in the sum of n records |
-| `quorum`, `count` | n, N | least and actual number of honest records |
+weight ω; ρ² = Σω²B² with B bounding a column, and one ω² for each categorical. Each contributor
+sends the upper triangle of zzᵀ + E, except for the constant entry c², which everybody knows. E is
+symmetric, diagonal N(0, σ²/n), off-diagonal N(0, σ²/(2n)): in the Frobenius geometry, where each
+off-diagonal entry counts twice, this noise is isotropic with variance σ²/n. So n records together
+are a Gaussian mechanism of standard deviation σ.
 
 **Nearest prior work.** Kalinin, Upadhyay and Lampert 2025 (*Continual Release Moment Estimation
 with Differential Privacy*, arXiv 2502.06597; read as an abstract) bound the joint sensitivity of
@@ -37,22 +31,10 @@ one row, for `replace` (all rows of a person by any others, however many), `zero
 submission. N counts people, n is their quorum, and how many rows a person has is protected like
 what is in them.
 
-**What is stated** (`blurfit.theory.guarantees`). Δ, Δ₁ and σ are rounded up, and then μ ≥ Δ/σ, the
-submission's μ ≥ √n·Δ₁/σ and its ε. A reader checks that each is no less than what follows, and that
-δ(ε; μ) ≤ δ for the stated μ.
-
-So that rounding never makes a stated promise weaker than the one that was asked for, σ is larger
-than its least value, Δ/μ*, by a 2⁻²⁵th (`FOR_ROUNDING`). The stated μ is at most
-μ*·(1 + 2⁻³⁰)(1 + 2⁻²⁷)/(1 + 2⁻²⁵) < μ*, with room: it keeps (ε, δ) on every machine. The same holds
-for a submission, and of its ε as well. With h = ε/μ held fixed, ∂δ/∂μ = e^{hμ}(φ(b) − hΦ(−b)) > 0,
-b = h + μ/2, since Φ(−b) < φ(b)/b (Mills): at one δ, λ ≤ 1 times the μ has at most λ times the ε. So
-the ε of the stated μ is below the one that was asked for by that factor, and is rounded up by
-(1 + 2⁻³⁰)(1 + 2⁻²⁷) once more: still below. ∎
-
 **Noise of the database itself** keeps readers out even where every other contributor lies. The
-promise of `moment` counts on n honest contributors, of whose noise (variance σ²/n each) the sums
-hold σ² in all. Whether they are honest nobody can check. If the database adds D ~ N(0, σ²) of its
-own to the sums, in the same geometry and on the same grid, once, this is no longer needed.
+promise counts on n honest contributors, of whose noise the sums hold σ² in all. Whether they are
+honest nobody can check. If the database adds D ~ N(0, σ²) of its own to the sums, in the same
+geometry and on the same grid, once, this is no longer needed.
 
 **Theorem.** Let a database publish R = x + a + e + D, where x are the exact numbers of one honest
 person (another record of theirs moves them by at most Δ), e their own noise, a whatever all others
@@ -77,18 +59,65 @@ both. Against the database itself, which knows D, everything is as without.
 **Two databases** each add their own, D₁ and D₂, before sums are exchanged: the first to its sum of
 masked numbers, the second to its sum of masks. Readers see both. The first sees Σv + D₂, the second
 Σv + D₁. So against readers one honest database suffices, and against either database the other's
-honesty suffices: **even if it invents contributors**, whose noise it knows.
+honesty suffices: **even if it invents contributors**, whose noise it knows. In the errors all noise
+counts: its variance is σ²(N/n + k) for N contributors and k databases, which at N = n is twice or
+three times as much, and fades for N much larger than n.
 
-**What it costs.** The contributors' noise is in the sums all the same, and counts for the errors:
-the variance is σ²(N/n + k) for N contributors and k databases, which at N = n is (1 + k) times as
-much: twice, or three times. For N much larger than n it fades.
+**What a document states** is rounded to the safe side when it is made, and checked by inequality
+when it is read. Two machines do not compute the same bits: another kernel of the linear algebra,
+another library or a browser rounds otherwise. So nobody computes a stated number again to compare
+it for equality. Whoever makes a document rounds what was computed to `BITS` bits, to the side on
+which the promise still follows; whoever reads it computes the number on their own machine and
+checks that what is stated is on that side, and not far beyond.
+
+*Honest documents are never refused.* Let x be the exact number, x̂ the maker's and x̃ the reader's,
+each within a factor of 1 ± 2⁻³² of x (every function here is far more exact; the tests measure it).
+`rounded_up` gives s with x̂·(1 + 2⁻³⁰) ≤ s ≤ x̂·(1 + 2⁻³⁰)(1 + 2⁻²⁷). So
+
+    s ≥ x(1 − 2⁻³²)(1 + 2⁻³⁰) > x(1 + 2⁻³²) ≥ x̃      and      s ≤ x̃·(1 + 2⁻²⁶) < x̃·(1 + `BEYOND`):
+
+`require_above` holds, strictly and with room; `rounded_down` and `require_below` are its mirror
+image.
+
+*A document that is read keeps its promise.* What is stated is itself what is used: noise is drawn
+with the stated deviation, and sentences quote the stated guarantee. Each number is checked to be on
+the safe side of what follows from the other stated numbers, so the promise holds for the numbers as
+they stand there, whoever made them and however. ∎
+
+*Rounding never weakens what was asked for.* Of moments Δ, Δ₁ and σ are rounded up, and then
+μ ≥ Δ/σ, the submission's μ ≥ √n·Δ₁/σ and its ε; and δ(ε; μ) ≤ δ is checked for the stated μ. σ is
+larger than its least value, Δ/μ*, by a 2⁻²⁵th (`FOR_ROUNDING`), so the stated μ is at most
+μ*·(1 + 2⁻³⁰)(1 + 2⁻²⁷)/(1 + 2⁻²⁵) < μ*, with room: it keeps (ε, δ) on every machine. The same holds
+for a submission, and of its ε as well. With h = ε/μ held fixed, ∂δ/∂μ = e^{hμ}(φ(b) − hΦ(−b)) > 0,
+b = h + μ/2, since Φ(−b) < φ(b)/b (Mills): at one δ, λ ≤ 1 times the μ has at most λ times the ε. So
+the ε of the stated μ is below the one that was asked for by that factor, and is rounded up by
+(1 + 2⁻³⁰)(1 + 2⁻²⁷) once more: still below. ∎
+
+**In plain numbers** a promise is how often somebody guesses right who tells two answers apart.
+Somebody knows everything about a person but which of two records is theirs, and considers both
+equally likely: a coin is right with probability ½. Whoever sees the release says "the first" on
+some event S, and is right with probability ½(P(S) + 1 − Q(S)) ≤ ½(1 + TV), TV the largest
+P(S) − Q(S).
+
+* (ε, δ): **TV ≤ (e^ε − 1 + 2δ)/(e^ε + 1)** (Kairouz, Oh and Viswanath 2015). From P(S) ≤ e^ε·Q(S) +
+  δ and 1 − Q(S) ≤ e^ε(1 − P(S)) + δ, added: (1 + e^ε)(P(S) − Q(S)) ≤ e^ε − 1 + 2δ. ∎ It is
+  attained.
+* μ-GDP: **TV ≤ 2Φ(μ/2) − 1**, that of N(0, 1) and N(μ, 1), by the definition of μ-GDP; a Gaussian
+  mechanism attains it. It is δ(0) of the mechanism's profile.
+
+Two records of the `zero-out` relation are two steps apart, over the blank one: (2ε, (1 + e^ε)δ), or
+2μ for a Gaussian mechanism, whose shifts add.
+
+`--help` reads this module and waits for no numbers: what computes with them is imported late.
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from blurfit.errors import (
+    InfeasibleError,
     InvalidValueError,
     NotCertifiedError,
     inside_unit_interval,
@@ -98,25 +127,262 @@ from blurfit.errors import (
     whole,
     within_floating_point,
 )
-from blurfit.theory import gaussian
-from blurfit.theory.guarantees import (
-    LEAST_DELTA,
-    NEIGHBOURS,
-    LocalGuarantee,
-    ModelGuarantee,
-    Neighbours,
-    calibration_from,
-    local_guarantee,
-    require_above,
-    require_equal,
-    require_local,
-    require_one,
-    rounded_up,
-)
 
+Calibration = TypeVar("Calibration")
+Neighbours = Literal["replace", "zero-out"]
+NEIGHBOURS: tuple[Neighbours, ...] = ("replace", "zero-out")
+Rule = Literal["certified", "published"]
+RULES: tuple[Rule, ...] = ("certified", "published")
+Approximation = Literal["taylor", "chebyshev", "least-squares"]
+APPROXIMATIONS: tuple[Approximation, ...] = ("taylor", "chebyshev", "least-squares")
+
+LEAST_PROBABILITY = 1e-300  # of an event that a proof gives away: quantiles are exact down to here
+LEAST_DELTA = 1e-290  # that is stated, so that events of the least probability cost nothing of it
+BITS = 28  # of a stated number
+BEYOND = 2.0**-24  # how much further than necessary a stated number may lie on its safe side
 NUDGE = 1 + 1e-12  # far above what rounding can take from a handful of operations
 FOR_ROUNDING = 1 + 2.0**-25  # more noise than the least, so that what is stated may be rounded
 _EVALUATION_ROUNDING = 1 + 1e-10  # what is kept is evaluated at a little less noise than there is
+_MARGIN = 2.0**-30  # far more than machines differ by
+_DISCRETE = 1e-3  # far more than discrete noise differs from a Gaussian's, see `agreement.grid`
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The public facts of a collection by input perturbation.
+
+    | name | paper | meaning |
+    | --- | --- | --- |
+    | `dimension` | d | length of q, p and the weights |
+    | `quorum` | n | least number of honest records; each carries noise of variance σ²/n |
+    | `q_bound` | √λ | bound R_q on ‖q‖ |
+    | `p_bound` | ≤ ζ | bound R_p on ‖p‖ |
+    | `weight_bound` | η | the model is sought in the ball ‖w‖ ≤ η |
+    | `neighbours` | – | what one person may change: "replace" their record, or "zero-out" it |
+    """
+
+    dimension: int
+    quorum: int
+    q_bound: float
+    p_bound: float
+    weight_bound: float | None = None
+    neighbours: Neighbours = "replace"
+
+    def __post_init__(self) -> None:
+        whole(dimension=self.dimension, quorum=self.quorum)
+        positive(q_bound=self.q_bound, p_bound=self.p_bound)
+        if self.weight_bound is not None:
+            positive(weight_bound=self.weight_bound)
+        one_of(NEIGHBOURS, neighbours=self.neighbours)
+
+    @property
+    def smoothness(self) -> float:
+        """λ = R_q², because ∇²ℓ = qqᵀ."""
+        return self.q_bound**2
+
+    @property
+    def ball(self) -> float:
+        """η, without which input perturbation has no bound on the gradient."""
+        if self.weight_bound is None:
+            raise InfeasibleError(
+                "mechanism='input' needs a weight_bound (η): its proof bounds the gradient over "
+                "the ball ‖w‖ <= η. Give weight_bound=1.0, say, or use mechanism='moment'."
+            )
+        return self.weight_bound
+
+    @property
+    def gradient_bound(self) -> float:
+        """ζ = λη + R_p ≥ ‖qqᵀw − p‖ over the ball."""
+        return self.smoothness * self.ball + self.p_bound
+
+
+@dataclass(frozen=True)
+class ModelGuarantee:
+    """(ε, δ)-DP of what is published, under a neighbouring relation, for so many releases.
+
+    `proved` is False for numbers that the paper prints but that do not follow (lab/docs/errata.md).
+    """
+
+    epsilon: float
+    delta: float
+    neighbours: Neighbours
+    releases: int | Literal["any"]
+    proved: bool = True
+
+    def __post_init__(self) -> None:
+        nonnegative(epsilon=self.epsilon)
+        positive(delta=self.delta)
+        one_of(NEIGHBOURS, neighbours=self.neighbours)
+        once_or_any = self.releases in (1, "any") and self.releases is not True
+        if self.delta > 1 or type(self.proved) is not bool or not once_or_any:
+            raise InvalidValueError(
+                f"Expected delta={self.delta!r} <= 1, releases={self.releases!r} to be 1 or 'any', "
+                f"and proved={self.proved!r} to be true or false."
+            )
+
+
+@dataclass(frozen=True)
+class LocalGuarantee:
+    """What one submission tells a database that nobody trusts: μ-GDP, and the exact ε of that at δ.
+
+    It compares any two records ("replace"), whatever relation the model's guarantee uses.
+    """
+
+    mu: float
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        nonnegative(mu=self.mu, epsilon=self.epsilon)
+        inside_unit_interval(delta=self.delta)
+
+
+def rounded_up(value: float) -> float:
+    """Return the least number of 28 bits above what any machine computes for the same."""
+    return ceiling(value + abs(value) * _MARGIN)
+
+
+def rounded_down(value: float) -> float:
+    """Return the largest number of 28 bits below what any machine computes for the same."""
+    return 0.0 - rounded_up(-value)
+
+
+def ceiling(value: float) -> float:
+    """Return the least number of 28 bits that is not below: for what was chosen, and not computed.
+
+    >>> ceiling(1.0), ceiling(1.0 + 2**-40) == 1 + 2**-27, ceiling(-0.1) >= -0.1
+    (1.0, True, True)
+    """
+    mantissa, exponent = math.frexp(value)
+    return math.ldexp(math.ceil(math.ldexp(mantissa, BITS)), exponent - BITS)
+
+
+def require_above(name: str, stated: float, follows: float) -> None:
+    """Refuse a number that is less than what follows, or absurdly more."""
+    if not (follows <= stated <= follows + BEYOND * abs(follows)):
+        _refuse(name, stated, f"no less than {follows!r}, and hardly more")
+
+
+def require_below(name: str, stated: float, follows: float) -> None:
+    """Refuse a number that is more than what follows, or absurdly less."""
+    if not (follows - BEYOND * abs(follows) <= stated <= follows):
+        _refuse(name, stated, f"no more than {follows!r}, and hardly less")
+
+
+def require_close(name: str, stated: float, follows: float) -> None:
+    """Refuse a number that differs by more than rounding: for what bounds nothing."""
+    if not math.isclose(stated, follows, rel_tol=BEYOND, abs_tol=1e-300):
+        _refuse(name, stated, f"close to {follows!r}")
+
+
+def require_equal(name: str, stated: object, follows: object) -> None:
+    """Refuse anything else than what follows."""
+    if stated != follows:
+        _refuse(name, stated, repr(follows))
+
+
+def local_guarantee(mu: float, delta: float) -> LocalGuarantee:
+    """State what a submission that is μ-GDP keeps: μ rounded up, and its ε at δ too."""
+    from blurfit.theory import gaussian
+
+    stated = rounded_up(mu)
+    return LocalGuarantee(stated, rounded_up(gaussian.epsilon_of(stated, delta)), delta)
+
+
+def require_local(stated: LocalGuarantee, mu: float) -> None:
+    """Refuse a statement about a submission that tells of less than its μ, or of absurdly more."""
+    from blurfit.theory import gaussian
+
+    require_above("local.mu", stated.mu, mu)
+    kept = gaussian.epsilon_of(stated.mu, stated.delta)
+    require_above("local.epsilon", stated.epsilon, kept)
+
+
+def require_one(epsilon: float | None, delta: float | None) -> None:
+    """Refuse a question that does not fix exactly one of ε and δ, or fixes it out of range."""
+    if (epsilon is None) == (delta is None):
+        raise InvalidValueError(
+            f"Expected one of epsilon={epsilon!r} and delta={delta!r}: give the one that is "
+            "fixed, and the other is computed."
+        )
+    if epsilon is not None:
+        nonnegative(epsilon=epsilon)
+    if delta is not None:
+        inside_unit_interval(delta=delta)
+
+
+def calibration_from(
+    kind: type[Calibration],
+    parts: Mapping[str, Any],
+    fields: Mapping[str, Any],
+    optional: tuple[str, ...] = (),
+) -> Calibration:
+    """Read what a calibration's `to_dict` wrote; refuse missing and unknown fields."""
+    try:
+        given = {**fields}
+        for name, part in parts.items():
+            if name in given and (given[name] is not None or name not in optional):
+                given[name] = part(**given[name])
+        return kind(**given)
+    except (AttributeError, TypeError) as error:
+        raise InvalidValueError(
+            f"Expected a calibration as `to_dict` writes it: {error}. Was it written by "
+            "another version of blurfit?"
+        ) from error
+
+
+def _refuse(name: str, stated: object, expected: str) -> None:
+    raise NotCertifiedError(
+        f"Expected {name} to be {expected}, which follows from public facts and the noise, but "
+        f"{stated!r} is stated. Do not rely on this calibration; make a new one."
+    )
+
+
+def right_by_approximate(epsilon: float, delta: float, neighbours: Neighbours = "replace") -> float:
+    """Return how often, at most, a guess between two records is right under (ε, δ)-DP.
+
+    >>> right_by_approximate(0.0, 0.0), round(right_by_approximate(1.0, 1e-6), 4)
+    (0.5, 0.7311)
+    """
+    nonnegative(epsilon=epsilon, delta=delta)
+    one_of(NEIGHBOURS, neighbours=neighbours)
+    if neighbours == "zero-out":
+        steep = math.exp(min(epsilon, 700.0))
+        epsilon, delta = 2 * epsilon, min(1.0, (1 + steep) * delta)
+    apart = math.tanh(epsilon / 2) + 2 * delta / (1 + math.exp(min(epsilon, 700.0)))
+    return min(1.0, 0.5 + apart / 2)
+
+
+def right_by_gaussian(mu: float, neighbours: Neighbours = "replace") -> float:
+    """Return how often, at most, a guess between two records is right under μ-GDP.
+
+    >>> right_by_gaussian(0.0), round(right_by_gaussian(0.2246), 3)
+    (0.501, 0.546)
+    """
+    from scipy.special import ndtr
+
+    nonnegative(mu=mu)
+    one_of(NEIGHBOURS, neighbours=neighbours)
+    steps = 2 if neighbours == "zero-out" else 1
+    return min(1.0, float(ndtr(steps * mu / 2)) + _DISCRETE)
+
+
+def in_hundred(right: float) -> int:
+    """Round a share up to a number in 100: no promise is smaller than what holds."""
+    return min(100, math.ceil(100 * right * (1 + 1e-12)))
+
+
+def at_most(value: float, digits: int = 4) -> str:
+    """Return a bound in so many digits, never rounded down.
+
+    >>> at_most(2.00001), at_most(0.5), at_most(1234567.0)
+    ('2.001', '0.5', '1.235e+06')
+    """
+    text = f"{value:.{digits}g}"
+    if math.isfinite(value) and float(text) < value:
+        step = 10.0 ** (math.floor(math.log10(value)) - digits + 1)
+        text = f"{float(text) + step:.{digits}g}"
+    return text
 
 
 def sensitivity(constant: float, radius: float, neighbours: Neighbours = "replace") -> float:
@@ -150,15 +416,6 @@ def sensitivity(constant: float, radius: float, neighbours: Neighbours = "replac
     return 2 * math.sqrt(2) * constant * radius * NUDGE
 
 
-def submission_sensitivity(constant: float, radius: float) -> float:
-    """Δ₁: how far apart two records can be, for whoever sees a single submission.
-
-    It is always that of `replace`: a submission shows that somebody sent one, so the alternative is
-    another record, never none.
-    """
-    return sensitivity(constant, radius, "replace")
-
-
 def total_deviation(sigma: float, quorum: int, count: int, draws: int = 0) -> float:
     """σ√(N/n + k): the deviation of all noise in the sums of N contributors and k databases.
 
@@ -186,7 +443,11 @@ def variance_factor(quorum: int, count: int, draws: int) -> float:
 
 
 class Reach(NamedTuple):
-    """Δ of the sums under an agreement's neighbouring relation, and Δ₁ of a single submission."""
+    """Δ of the sums under an agreement's neighbouring relation, and Δ₁ of a single submission.
+
+    Δ₁ is always that of `replace`: a submission shows that somebody sent one, so the alternative is
+    another record, never none.
+    """
 
     sums: float
     submission: float
@@ -194,8 +455,8 @@ class Reach(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class MomentCalibration:
-    """σ, and what it promises to whom: `model` for the sums and everything made of them, `local`
-    for a single submission. Make one with `calibrate_moment`.
+    """σ, and what it promises: `model` of the sums and all that is made of them, `local` of a
+    single submission. Make one with `calibrate_moment`.
     """
 
     mechanism: Literal["moment"] = "moment"
@@ -208,8 +469,8 @@ class MomentCalibration:
 
     @property
     def noise(self) -> float:
-        """σ/√n: the standard deviation of what one contributor adds to a number on the diagonal;
-        off the diagonal, where a number counts twice, it is this over √2.
+        """σ/√n: the deviation of what one contributor adds to a number on the diagonal; off it,
+        where a number counts twice, it is this over √2.
         """
         return self.sigma / math.sqrt(self.quorum)
 
@@ -224,6 +485,8 @@ class MomentCalibration:
         """ε at δ (the agreement's, unless you say), or δ at ε, with `count` honest records. No δ
         below 1e-290 is stated.
         """
+        from blurfit.theory import gaussian
+
         records = self.quorum if count is None else count
         whole(count=records)
         mu = self.reach.sums / self.sigma * math.sqrt(self.quorum / records) * _EVALUATION_ROUNDING
@@ -239,11 +502,11 @@ class MomentCalibration:
 
     @within_floating_point()
     def verify(self, reach: Reach) -> None:
-        """Evaluate the promise from σ, for records that reach so far.
-
-        Raises NotCertifiedError if the noise keeps less than is promised, or a stated number does
-        not bound what follows from the others.
+        """Raise NotCertifiedError if the noise keeps less than is promised for records that reach
+        so far, or a stated number does not bound what follows from the others.
         """
+        from blurfit.theory import gaussian
+
         positive(sigma=self.sigma)
         whole(quorum=self.quorum)
         require_equal("mechanism", self.mechanism, "moment")
@@ -270,27 +533,25 @@ class MomentCalibration:
         return calibration_from(cls, parts, fields)
 
 
-@dataclass(frozen=True)
-class LocalTarget:
-    """δ of the statement about a submission, and the μ that it must not exceed, if any is asked."""
+def local_target(
+    epsilon: float | None, delta: float | None, model_delta: float
+) -> tuple[float, float | None]:
+    """Return δ of the statement about a submission, and the μ that it must not exceed, as the
+    parameters `local_epsilon` and `local_delta` ask for.
+    """
+    from blurfit.theory import gaussian
 
-    delta: float
-    mu: float | None
-
-    @classmethod
-    def of(cls, epsilon: float | None, delta: float | None, model_delta: float) -> "LocalTarget":
-        """Return the target that the parameters `local_epsilon` and `local_delta` ask for."""
-        if delta is not None:
-            inside_unit_interval(local_delta=delta)
-        if epsilon is None:
-            return cls(model_delta if delta is None else delta, None)
-        positive(local_epsilon=epsilon)
-        if delta is None:
-            raise InvalidValueError(
-                f"Expected local_delta with local_epsilon={epsilon!r}: a submission's promise has "
-                "two numbers. Give local_delta=1e-6, say."
-            )
-        return cls(delta, gaussian.mu_of(epsilon, delta) / FOR_ROUNDING)
+    if delta is not None:
+        inside_unit_interval(local_delta=delta)
+    if epsilon is None:
+        return model_delta if delta is None else delta, None
+    positive(local_epsilon=epsilon)
+    if delta is None:
+        raise InvalidValueError(
+            f"Expected local_delta with local_epsilon={epsilon!r}: a submission's promise has two "
+            "numbers. Give local_delta=1e-6, say."
+        )
+    return delta, gaussian.mu_of(epsilon, delta) / FOR_ROUNDING
 
 
 @within_floating_point()
@@ -313,6 +574,8 @@ def calibrate_moment(
     >>> round(found.sigma, 2), found.model.releases
     (8.45, 'any')
     """
+    from blurfit.theory import gaussian
+
     positive(epsilon=epsilon)
     inside_unit_interval(delta=delta)
     whole(quorum=quorum)
@@ -320,14 +583,14 @@ def calibrate_moment(
     one_of(NEIGHBOURS, neighbours=neighbours)
     reach = Reach(*map(rounded_up, reach))
     sigma = reach.sums / gaussian.mu_of(epsilon, delta) * FOR_ROUNDING
-    local = LocalTarget.of(local_epsilon, local_delta, delta)
-    if local.mu is not None:
-        sigma = max(sigma, math.sqrt(quorum) * reach.submission / local.mu)
+    own_delta, own_mu = local_target(local_epsilon, local_delta, delta)
+    if own_mu is not None:
+        sigma = max(sigma, math.sqrt(quorum) * reach.submission / own_mu)
     sigma = rounded_up(sigma)
     found = MomentCalibration(
         quorum=quorum,
         model=ModelGuarantee(epsilon, delta, neighbours, "any"),
-        local=local_guarantee(_submission_mu(reach, sigma, quorum), local.delta),
+        local=local_guarantee(_submission_mu(reach, sigma, quorum), own_delta),
         sigma=sigma,
         reach=reach,
         mu=rounded_up(reach.sums / sigma),

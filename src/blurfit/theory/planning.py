@@ -145,8 +145,7 @@ import numpy as np
 from blurfit.data import FloatArray
 from blurfit.errors import InvalidValueError, inside_unit_interval, one_of, positive, whole
 from blurfit.theory.gaussian import epsilon_of, mu_of
-from blurfit.theory.guarantees import Neighbours
-from blurfit.theory.moments import sensitivity
+from blurfit.theory.moments import Neighbours, sensitivity
 
 Kind = Literal["numeric", "sign"] | int  # a whole number: a categorical with so many levels
 

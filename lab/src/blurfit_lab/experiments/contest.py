@@ -39,7 +39,7 @@ from blurfit import Binary, Categorical, Numeric, Schema
 from blurfit.errors import InvalidValueError, Progress, silent
 from blurfit.schema.columns import Label
 from blurfit.schema.table_files import TableFile
-from blurfit.theory.guarantees import Neighbours
+from blurfit.theory.moments import Neighbours
 from blurfit_lab import rivals
 from blurfit_lab.experiments.everywhere import METHODS, excess_table, report, run, verdicts
 from blurfit_lab.experiments.lines import Cell, frame, markdown

@@ -49,7 +49,7 @@ from blurfit.errors import InvalidValueError, Progress, silent
 from blurfit.schema.schema import values as encoded
 from blurfit.simulation.waves import fit_in_waves
 from blurfit.theory.gaussian import mu_of
-from blurfit.theory.guarantees import Neighbours
+from blurfit.theory.moments import Neighbours
 from blurfit_lab.experiments import lines
 from blurfit_lab.experiments.lines import CELL, Cell, markdown, surely
 from blurfit_lab.experiments.populations import People, Rows, Task, ends, people

@@ -35,7 +35,7 @@ import pandas as pd  # type: ignore[import-untyped]
 import blurfit
 from blurfit.data import FloatArray
 from blurfit.errors import InvalidValueError, Progress, silent
-from blurfit.theory.guarantees import NEIGHBOURS, Neighbours
+from blurfit.theory.moments import NEIGHBOURS, Neighbours
 from blurfit_lab.datasets import UCI_SETS
 from blurfit_lab.experiments import everywhere
 from blurfit_lab.experiments.everywhere import HOLDER, MEAN, RIVALS, SEND, TOLERANCE, TWO

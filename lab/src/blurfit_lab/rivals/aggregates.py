@@ -69,7 +69,7 @@ from blurfit.data import FloatArray
 from blurfit.errors import whole
 from blurfit.estimators.base import FitGuarantee
 from blurfit.theory.gaussian import mu_of
-from blurfit.theory.guarantees import Neighbours
+from blurfit.theory.moments import Neighbours
 from blurfit_lab.rivals.rival import ApproximateRival, RivalRegressor
 
 Correction = Literal["code", "theorem"]

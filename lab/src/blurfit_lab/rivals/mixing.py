@@ -73,7 +73,7 @@ from scipy.stats import chi2
 
 from blurfit.data import FloatArray
 from blurfit.theory.gaussian import mu_of
-from blurfit.theory.guarantees import Neighbours
+from blurfit.theory.moments import Neighbours
 from blurfit_lab.rivals.noisy_sums import AccountedRegressor, Accounting
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(240)

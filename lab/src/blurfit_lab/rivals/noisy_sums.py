@@ -56,7 +56,7 @@ from blurfit.estimators.base import FitGuarantee
 from blurfit.learning.sums import Statistics
 from blurfit.theory import forms
 from blurfit.theory.gaussian import delta_of, epsilon_of, mu_of
-from blurfit.theory.guarantees import Neighbours
+from blurfit.theory.moments import Neighbours
 from blurfit_lab.rivals.rival import ApproximateRival, Risk, RivalRegressor, SquaredRisk
 
 Accounting = Literal["published", "exact"]

@@ -99,10 +99,9 @@ from blurfit.errors import (
     positive,
 )
 from blurfit.estimators.base import FitGuarantee
-from blurfit.theory.gaussian import delta_of, mu_of
+from blurfit.theory.gaussian import delta_of, mu_of, root_of_increasing
 from blurfit.theory.gradient_delta import least_sigma_b
-from blurfit.theory.guarantees import Neighbours
-from blurfit.theory.numerics import root_of_increasing
+from blurfit.theory.moments import Neighbours
 from blurfit_lab.rivals.rival import (
     RESIDUAL_ALLOWED,
     ApproximateRival,

@@ -61,7 +61,7 @@ from blurfit.learning.solver import minimise
 from blurfit.learning.sums import Statistics
 from blurfit.schema.schema import Binary, Coefficients, Numeric, Schema
 from blurfit.simulation.sampler import generator_for
-from blurfit.theory.guarantees import NEIGHBOURS, Neighbours
+from blurfit.theory.moments import NEIGHBOURS, Neighbours
 
 ROWS_AT_ONCE = 8192  # stay in the processor's cache
 RESIDUAL_ALLOWED = 1e-10  # of ‖gradient‖, relative to the size of what it adds up

@@ -27,7 +27,7 @@ export function exactly(thing, names, what, optional = []) {
 export const finite = (...numbers) => numbers.every((number) => Number.isFinite(number));
 
 /** How much further than necessary a stated number may lie on its safe side: as in
- * `blurfit.theory.guarantees`, whose docstring says why an honest agreement is never refused. */
+ * `blurfit.theory.moments`, whose docstring says why an honest agreement is never refused. */
 export const BEYOND = 2 ** -24;
 
 /** No less than what follows from the noise, and hardly more. */

@@ -1,4 +1,4 @@
-// Exits from observation: (α·T·xxᵀ, β·d·xxᵀ, w·a(T, d) ⊗ (c, x)). Mirrors `blurfit.theory.events`,
+// Exits from observation: (α·T·xxᵀ, β·d·xxᵀ, w·a(T, d) ⊗ (c, x)). Mirrors `blurfit.theory.hazards`,
 // whose proofs it rests upon, operation by operation, so that both round alike.
 
 import { NUDGE, sumOf, unknownPairs } from "./forms.js";

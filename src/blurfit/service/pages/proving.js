@@ -52,7 +52,7 @@ function scaleOf(counts) {
 }
 
 // ---- How long an honest submission can be, but for a probability that is accounted in δ: mirrors
-// `blurfit.agreement.numbers` and `blurfit.theory.numerics`.
+// `blurfit.agreement.numbers` and `blurfit.theory.gaussian`.
 
 const [LARGEST_PROBABILITY, LEAST_PROBABILITY, SHARE] = [1e-12, 1e-100, 1e-4]; // share of δ
 const MOST_NONCENTRALITY = 1e6; // beyond it Python's series fails, and two bounds take its place

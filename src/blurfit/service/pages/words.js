@@ -113,7 +113,7 @@ export const eitherInWords = (agreement) =>
 export const proofInWords = (agreement) => t("proof.words", names(agreement));
 
 /** How often in 100, at most, somebody guesses right who tells two answers apart by what is
- * published: mirrors `blurfit.theory.guarantees`, rounded up. */
+ * published: mirrors `blurfit.theory.moments`, rounded up. */
 function guessesFromModel(agreement) {
   const { mu, model } = agreement.calibration;
   let { epsilon, delta } = promiseOf(agreement);
