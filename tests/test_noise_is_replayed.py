@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from blurfit.randomness import noise
+from blurfit import randomness as noise
 from blurfit.simulation.sampler import operating_system_generator
 from support import processes
 
@@ -16,7 +16,7 @@ NOISY = """
 import numpy as np
 import pytest
 from blurfit import Agreement, Numeric, Schema, perturb_table
-from blurfit.randomness import noise
+from blurfit import randomness as noise
 from blurfit.contributor import blur
 from blurfit.simulation.sampler import operating_system_generator
 

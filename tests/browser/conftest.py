@@ -29,7 +29,7 @@ from playwright.sync_api import (
 )
 
 from blurfit import Agreement, Binary, Categorical, Numeric, Schema, Store
-from blurfit.protocol import tokens
+from blurfit import protocol as tokens
 from blurfit.service.app import Service
 from blurfit.service.server import in_a_thread
 from blurfit.service.website import all_files

@@ -22,7 +22,7 @@ from blurfit.errors import (
     WaveClosedError,
 )
 from blurfit.messages.submissions import ShareLayout
-from blurfit.protocol.tokens import hashed
+from blurfit.protocol import hashed
 from support.joint_plans import Both, both, joint_plan
 from support.lines import Line, answering
 from support.lots import invitations, toss

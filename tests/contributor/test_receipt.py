@@ -15,8 +15,8 @@ from blurfit.contributor.journal import Part, Receipt, checked, roles, withdraw
 from blurfit.errors import ServiceError
 from blurfit.messages.signing import Signer, about_submissions, new_key
 from blurfit.messages.submissions import secrets_of
-from blurfit.protocol.http import Acknowledgement
-from blurfit.randomness.noise import new_secret
+from blurfit.protocol import Acknowledgement
+from blurfit.randomness import new_secret
 from support import ed25519
 from support.stores import PEOPLE, propose
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from blurfit import Agreement, InfeasibleError, InvalidValueError
+from blurfit import randomness as noise
 from blurfit.learning.sums import Totals
 from blurfit.model.release import moments_of
-from blurfit.randomness import noise
 from blurfit.simulation.sampler import exact_totals, sampler_for
 from support.stores import PEOPLE, SCHEMA, propose
 

@@ -15,8 +15,7 @@ from blurfit.agreement.plan import Plan
 from blurfit.contributor.client import Client
 from blurfit.messages.signing import Signer, new_key
 from blurfit.model.release import examine
-from blurfit.protocol.http import BINARY
-from blurfit.protocol.tokens import hashed
+from blurfit.protocol import BINARY, hashed
 from blurfit.service import answers, endpoints
 from blurfit.service import answers as kept
 from blurfit.service.answers import Kept, Metrics, Shelf, for_strangers, shown

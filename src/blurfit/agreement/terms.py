@@ -174,7 +174,7 @@ def require_rules(agreed: Any, *, waves: bool = False) -> None:
     """Refuse terms, or an agreement, with a value that is none of its term, or that others exclude.
 
     δ is at least what the random bits are worth: noise comes of a block cipher in counter mode,
-    whose blocks differ from chance by up to 10⁻³⁷ in one submission (`blurfit.randomness.noise`).
+    whose blocks differ from chance by up to 10⁻³⁷ in one submission (`blurfit.randomness`).
     With database_noise sums must be exact before noise is added to them, so each submission must be
     bounded: for an ε beyond some hundreds nothing is refused by its size (`blurfit.learning.sums`).
     """

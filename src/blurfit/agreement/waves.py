@@ -22,7 +22,7 @@ give a person one invitation each, and join them within a group. Whoever makes i
 them out, could look at the group before choosing a person: they are trusted not to, as they are
 trusted to invite real people, each of them once.
 
-**Open to anyone.** A contributor's own program tosses a coin (`blurfit.randomness.noise`), and
+**Open to anyone.** A contributor's own program tosses a coin (`blurfit.randomness`), and
 remembers it. Nobody can check a coin: whoever lies can choose their wave.
 
 **The margin.** m_k people are waited for, and the noise is sized for n_k = ⌊(1 − c)·m_k⌋ of them,

@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from blurfit import randomness
 from blurfit.agreement.agreement import Agreement
 from blurfit.audit import CONFIDENCE, TRIALS
 from blurfit.audit.examination import Finding, Findings, Score, along, examine
@@ -34,8 +35,7 @@ from blurfit.contributor.blur import blur
 from blurfit.data import FloatArray
 from blurfit.errors import InfeasibleError, Progress, silent
 from blurfit.learning.sums import Statistics, Totals
-from blurfit.randomness import noise
-from blurfit.randomness.noise import to_grid
+from blurfit.randomness import to_grid
 from blurfit.simulation.sampler import input_totals, sampler_for, weights_of
 from blurfit.theory import forms
 from blurfit.theory.coded import CodedForm
@@ -83,7 +83,7 @@ def sums(
     if agreement.shows_sums:
         total = own + crowd.pull
         for _ in range(agreement.database_draws):
-            total += noise.database_steps(agreement, trials) * agreement.grid.quadratic
+            total += randomness.database_steps(agreement, trials) * agreement.grid.quadratic
         if affordable:
             others = submissions(agreement, nobody(agreement), crowd.honest * trials)
             return np.asarray(total + others.reshape(trials, crowd.honest, -1).sum(axis=1))

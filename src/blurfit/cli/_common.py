@@ -136,11 +136,11 @@ class Asked:
 
     def database(self) -> Any:
         """Return the service as its administrator sees it."""
-        from blurfit.protocol import tokens
-        from blurfit.protocol.http import RemoteDatabase
+        from blurfit import protocol
+        from blurfit.protocol import RemoteDatabase
 
         file = self.admin_token_file
-        token = None if file is None else tokens.read_token(file)
+        token = None if file is None else protocol.read_token(file)
         return RemoteDatabase(self.to, token=token, patience=self.patience)
 
     def page(self, kind: str, fingerprint: str) -> str:

@@ -131,7 +131,7 @@ def close(agreement: ExistingFile, at: Administered, *, anyway: bool) -> Answer:
     Options:
         anyway: Close even if the two databases hold too different people.
     """
-    from blurfit.protocol.http import counts_at, refuse_if_uneven
+    from blurfit.protocol import counts_at, refuse_if_uneven
 
     agreed = common.load_agreed(agreement)
     if isinstance(agreed, bf.Plan):
@@ -360,7 +360,7 @@ def invite(
         both: With two databases: ask the other one as well; this file holds the token of its
             administrator.
     """
-    from blurfit.protocol.tokens import hashed, joined
+    from blurfit.protocol import hashed, joined
 
     agreed = common.load_agreed(agreement)
     if out.exists():

@@ -453,7 +453,7 @@ def made_up_people(count: int, seed: int) -> dict[str, Any]:
     """Generate people, with the columns of the example's schema."""
     import numpy as np
 
-    from blurfit.simulation.census import draw_population
+    from blurfit.simulation import draw_population
 
     drawn = draw_population(count, seed)
     marital = np.where(

@@ -16,12 +16,12 @@ from urllib.parse import urlsplit
 import click
 
 import blurfit as bf
+from blurfit import protocol
 from blurfit.cli import _common as common
 from blurfit.cli._common import STORE, AnyFile, ExistingFile, Out, StorePlace
 from blurfit.cli._options import Answer, command, for_scripts
 from blurfit.cli.agree import EXAMPLE, SEED, made_up_people
 from blurfit.errors import InvalidValueError
-from blurfit.protocol import tokens
 
 _EXISTING = click.Path(exists=True)
 
@@ -85,8 +85,8 @@ def appoint(store: Any, token_file: Path | None, *, replace: bool = False) -> st
     """
     place = f"The administrator's token is in {token_file}"
     if token_file is not None and token_file.exists() and not replace:
-        token = tokens.read_token(token_file)
-        if not store.appoint(tokens.hashed(token)) and not tokens.matches(
+        token = protocol.read_token(token_file)
+        if not store.appoint(protocol.hashed(token)) and not protocol.matches(
             token, store.administrator()
         ):
             raise InvalidValueError(
@@ -98,11 +98,11 @@ def appoint(store: Any, token_file: Path | None, *, replace: bool = False) -> st
         return (
             "The administrator's token is that of the first start; --new-admin-token replaces it."
         )
-    token = tokens.new_token()
+    token = protocol.new_token()
     if token_file is not None:
         token_file.unlink(missing_ok=True)
-        tokens.write_token(token_file, token)
-    if not store.appoint(tokens.hashed(token), replace=replace):
+        protocol.write_token(token_file, token)
+    if not store.appoint(protocol.hashed(token), replace=replace):
         if token_file is not None:
             token_file.unlink()
         return "Another process has just made the administrator's token."
@@ -144,7 +144,7 @@ def key_in(
 ) -> tuple[str, str]:
     """Return the private key in a file, written if there is none, and its public key."""
     if not path.exists():
-        tokens.write_token(path, new_key())
+        protocol.write_token(path, new_key())
     private = path.read_text().strip()
     try:
         return private, public_key(private)
@@ -181,12 +181,12 @@ def serve(asked: Serving) -> None:
     shared = ""
     if (file := asked.peer_token_file) is not None:
         if not file.exists():
-            tokens.write_token(file, tokens.new_token())
+            protocol.write_token(file, protocol.new_token())
             shared = (
                 f" {file} is new: give a copy to whoever runs the other database, who starts with "
                 "it."
             )
-        known["peer_token"] = tokens.read_token(file)
+        known["peer_token"] = protocol.read_token(file)
     with bf.Store(asked.store) as store:
         said = appoint(store, asked.admin_token_file, replace=asked.new_admin_token) + shared
         if asked.share_key_file is not None:
@@ -363,10 +363,10 @@ def token(
             raise InvalidValueError(
                 f"Expected --out {str(out)!r} to be a new file: the existing one may hold a token."
             )
-        secret = tokens.new_token()
-        tokens.write_token(out, secret)
+        secret = protocol.new_token()
+        protocol.write_token(out, secret)
         try:
-            kept.grant(name, right, tokens.hashed(secret))
+            kept.grant(name, right, protocol.hashed(secret))
         except BaseException:
             out.unlink()
             raise

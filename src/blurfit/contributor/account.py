@@ -36,12 +36,11 @@ from pathlib import Path
 
 import numpy as np
 
-from blurfit import private_files
+from blurfit import private_files, randomness
 from blurfit.agreement.agreement import Agreement
 from blurfit.budget import Budget, Expense
 from blurfit.data import FloatArray
 from blurfit.errors import ConflictError, InvalidValueError
-from blurfit.randomness import bits
 from blurfit.schema.schema import title_of
 from blurfit.theory.guarantees import NEIGHBOURS, Neighbours
 
@@ -128,7 +127,7 @@ class Account:
     def key(self) -> bytes:
         """The user's own key, drawn when it is first needed: whoever is first, for everyone."""
         with self._opened() as file:
-            file.execute("INSERT OR IGNORE INTO keys VALUES (0, ?)", (bits.octets(32),))
+            file.execute("INSERT OR IGNORE INTO keys VALUES (0, ?)", (randomness.octets(32),))
             return bytes(file.execute("SELECT key FROM keys").fetchone()[0])
 
     def hashed(self, x: FloatArray, y: FloatArray) -> int:

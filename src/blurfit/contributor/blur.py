@@ -43,6 +43,7 @@ from typing import Any
 
 import numpy as np
 
+from blurfit import randomness
 from blurfit.agreement.agreement import Agreement
 from blurfit.data import ByteArray, FloatArray, IntArray, WordArray
 from blurfit.errors import InfeasibleError, InvalidValueError
@@ -56,7 +57,6 @@ from blurfit.messages.submissions import (
     identifiers_of,
     secrets_of,
 )
-from blurfit.randomness import bits, noise
 
 Messages = tuple[bytes, ...]  # one for each database that gets something
 _NUMBERS_AT_ONCE = 2**16  # half a megabyte: a chunk's triangles stay in the cache
@@ -163,11 +163,11 @@ def blur(
         for part in agreement.parts:
             given = rows[some, part.numbers]
             if part.at_random:
-                rounded = noise.to_grid_at_random(given, part.step)
+                rounded = randomness.to_grid_at_random(given, part.step)
             else:
-                rounded = noise.to_grid(given, part.step, toward_zero=part.toward_zero)
-            blurred = noise.add(rounded, part.deviations, part.step)
-            numbers[some, part.numbers] = noise.dither(blurred, part.step, part.fine)
+                rounded = randomness.to_grid(given, part.step, toward_zero=part.toward_zero)
+            blurred = randomness.add(rounded, part.deviations, part.step)
+            numbers[some, part.numbers] = randomness.dither(blurred, part.step, part.fine)
 
     if len(rows) <= at_once:  # nobody waits for threads that one record does not need
         blur_some(0)
@@ -176,7 +176,7 @@ def blur(
             deque(threads.map(blur_some, range(0, len(rows), at_once)), maxlen=0)
     numbers.setflags(write=False)  # so that the message need not copy them
     return Submissions(
-        identifiers=noise.new_identifiers(len(rows)) if identifiers is None else identifiers,
+        identifiers=randomness.new_identifiers(len(rows)) if identifiers is None else identifiers,
         fingerprint=agreement.fingerprint,
         numbers=numbers,
     )
@@ -244,8 +244,10 @@ def share_exact(
     """Blur and share what `Agreement.exact` gave, under an agreement that was verified."""
     table = blur(agreement, exact, identifiers)
     if agreement.proofs:
-        return proved_with(agreement, table, [bits.octets(PROOF_BYTES) for _ in range(len(table))])
-    seeds = bits.octets(SEED_BYTES * len(table))
+        return proved_with(
+            agreement, table, [randomness.octets(PROOF_BYTES) for _ in range(len(table))]
+        )
+    seeds = randomness.octets(SEED_BYTES * len(table))
     words = np.frombuffer(seeds, dtype="<u8").reshape(-1, SEED_WORDS).astype(np.uint64)
     return shared_with(agreement, table, words)
 

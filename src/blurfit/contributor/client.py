@@ -69,8 +69,8 @@ from blurfit.errors import (
 from blurfit.messages.submissions import Submission, Submissions, seal
 from blurfit.model.course import follows
 from blurfit.model.release import PublishedMoments
-from blurfit.protocol.http import PATIENCE, Closeable, Exchange, decoded, path_of, texts_in
-from blurfit.randomness.noise import new_secret
+from blurfit.protocol import PATIENCE, Closeable, Exchange, decoded, path_of, texts_in
+from blurfit.randomness import new_secret
 
 LONGEST_MOMENT = 10.0  # seconds that a full wave is given to close
 PAUSE = 0.2  # seconds, before databases are asked again which wave collects

@@ -71,7 +71,7 @@ import httpx2 as httpx
 import msgspec
 import numpy as np
 
-from blurfit import private_files
+from blurfit import private_files, randomness
 from blurfit.agreement.agreement import Agreement
 from blurfit.contributor.blur import Messages
 from blurfit.data import ByteArray, read_json
@@ -85,7 +85,7 @@ from blurfit.errors import (
 )
 from blurfit.messages.signing import about_submissions, is_signed
 from blurfit.messages.submissions import BATCH_MAGIC, Role, identifiers_of, rows_in, secrets_of
-from blurfit.protocol.http import (
+from blurfit.protocol import (
     MOST_SUBMISSIONS,
     PATIENCE,
     WITHDRAWALS,
@@ -94,8 +94,7 @@ from blurfit.protocol.http import (
     Withdrawal,
     path_of,
 )
-from blurfit.randomness import bits
-from blurfit.randomness.noise import new_secret
+from blurfit.randomness import new_secret
 
 FORMAT, VERSION = "blurfit-receipt", 1
 _MOST_ROWS = 2**32
@@ -452,7 +451,7 @@ class Journal:
         asked = (fingerprint, destination, digest, rows)
         found = self._file.execute("SELECT * FROM journal").fetchone()
         self.is_new = found is None
-        self.identity = bits.octets(16).hex() if found is None else str(found[0])
+        self.identity = randomness.octets(16).hex() if found is None else str(found[0])
         if found is None:
             self._file.execute(
                 "INSERT INTO journal VALUES (?, ?, ?, ?, ?)", (self.identity, *asked)

@@ -46,8 +46,8 @@ from blurfit.errors import (
 )
 from blurfit.messages.files import SUFFIXES, Writer, open_submissions, rows_at_once
 from blurfit.messages.submissions import Submissions
-from blurfit.protocol.tokens import hashed
-from blurfit.randomness.noise import new_groups
+from blurfit.protocol import hashed
+from blurfit.randomness import new_groups
 from blurfit.schema.table_files import TableFile
 
 ROWS_AT_ONCE, BYTES_AT_ONCE = 1000, 16 * 2**20

@@ -25,6 +25,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator  # type: ignore[import-untyped]
 from sklearn.utils.validation import check_is_fitted  # type: ignore[import-untyped]
 
+from blurfit import randomness as noise
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.numbers import power_of_two_below
 from blurfit.agreement.terms import Mechanism
@@ -46,7 +47,6 @@ from blurfit.messages.submissions import Submissions
 from blurfit.model.model import PublishedModel
 from blurfit.model.release import PublishedMoments
 from blurfit.model.summary import Results, Summary
-from blurfit.randomness import noise
 from blurfit.schema.columns import Categorical, Feature, Numeric, Question
 from blurfit.schema.formulas import target_of
 from blurfit.schema.schema import Schema

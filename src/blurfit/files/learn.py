@@ -48,7 +48,7 @@ from blurfit.messages.files import SubmissionFile, Writer, rows_at_once
 from blurfit.model.course import Course
 from blurfit.model.model import PublishedModel
 from blurfit.model.release import PublishedMoments, Release
-from blurfit.randomness.noise import with_database_noise
+from blurfit.randomness import with_database_noise
 
 if TYPE_CHECKING:
     from blurfit.store.store import Store

@@ -482,7 +482,7 @@ def refuse_unless_ready(agreement: Agreement, totals: Totals) -> None:
     if totals.draws != agreement.database_draws:
         raise InvalidValueError(
             f"Expected sums with the noise of {agreement.database_draws} databases, as agreed, and "
-            f"these have that of {totals.draws}: add it with blurfit.randomness.noise."
+            f"these have that of {totals.draws}: add it with blurfit.randomness."
         )
     refuse_below_quorum(agreement, totals.count)
 

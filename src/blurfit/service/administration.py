@@ -14,6 +14,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
+from blurfit import protocol
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Agreed, Plan, read_agreed
 from blurfit.agreement.terms import Terms, require_together
@@ -27,18 +28,17 @@ from blurfit.errors import (
 )
 from blurfit.learning.outlook import epsilon_needed, outlook, people_needed
 from blurfit.messages.submissions import KIND_OF, OVERHEAD, ROLES, Role
-from blurfit.protocol import problems
-from blurfit.protocol.http import (
+from blurfit.protocol import (
     COLLECTIONS,
     JSON,
     MOST_SUBMISSIONS,
     OCTETS,
     ONE_COLLECTION,
     Acknowledgement,
+    RequestError,
     counts_at,
     refuse_if_uneven,
 )
-from blurfit.protocol.problems import RequestError
 from blurfit.schema.imports import from_xlsform
 from blurfit.schema.schema import Schema
 from blurfit.service.answers import as_json, shown
@@ -174,14 +174,14 @@ class Administration:
 
     # ---- before anything is collected: nothing is kept, and no record is read
 
-    @post("/proposals", answer(AGREED, "It."), problems.INFEASIBLE, body=Proposal)
+    @post("/proposals", answer(AGREED, "It."), protocol.INFEASIBLE, body=Proposal)
     @guarded("open")  # calibrating takes time that others need
     async def propose(self, request: Request) -> Response:
         """The agreement or the plan that a schema and a promise would give; nothing is kept."""
         agreed = await run_in_threadpool(agreed_from, await body_of(request, JSON))
         return Response(agreed.to_json(), media_type=JSON)
 
-    @post("/outlooks", answer(Expected, "An estimate."), problems.INFEASIBLE, body=Wish)
+    @post("/outlooks", answer(Expected, "An estimate."), protocol.INFEASIBLE, body=Wish)
     @guarded("open")
     async def estimate(self, request: Request) -> Expected:
         """How far off predictions may be, for typical people; nothing is kept."""
@@ -210,7 +210,7 @@ class Administration:
     @post(
         COLLECTIONS,
         answer(Status, "It was open.") | answer(Status, "It is open now.", "201"),
-        *(problems.CONFLICT, problems.INFEASIBLE),
+        *(protocol.CONFLICT, protocol.INFEASIBLE),
         body={JSON: AGREED},
         parameters=[ROLE, UNTIL],
     )
@@ -249,7 +249,7 @@ class Administration:
     @post(
         f"{ONE_COLLECTION}/invitations",
         answer(Acknowledgement, "They are on disk."),
-        *(problems.INFEASIBLE, problems.CLOSED, problems.DATE_CLOSED),
+        *(protocol.INFEASIBLE, protocol.CLOSED, protocol.DATE_CLOSED),
         body=Hashes,
     )
     @guarded("invite", "invite")
@@ -264,19 +264,19 @@ class Administration:
         new = await run_in_threadpool(self.store.invite, fingerprint_in(request), hashes)
         return Acknowledgement(len(hashes), new)
 
-    @post(f"{ONE_COLLECTION}/pause", _STATE, problems.CLOSED, problems.INFEASIBLE)
+    @post(f"{ONE_COLLECTION}/pause", _STATE, protocol.CLOSED, protocol.INFEASIBLE)
     @guarded("open", "pause")
     def pause(self, request: Request) -> Status:
         """Take no submissions for a while."""
         return self._steer(self.store.pause, request)
 
-    @post(f"{ONE_COLLECTION}/hold", _STATE, problems.CLOSED, problems.INFEASIBLE)
+    @post(f"{ONE_COLLECTION}/hold", _STATE, protocol.CLOSED, protocol.INFEASIBLE)
     @guarded("open", "hold")
     def hold(self, request: Request) -> Status:
         """Release no wave of a plan until it is resumed; the open one goes on collecting."""
         return self._steer(self.store.hold, request)
 
-    @post(f"{ONE_COLLECTION}/resume", _STATE, problems.CLOSED, problems.INFEASIBLE)
+    @post(f"{ONE_COLLECTION}/resume", _STATE, protocol.CLOSED, protocol.INFEASIBLE)
     @guarded("open", "resume")
     def resume(self, request: Request) -> Status:
         """Go on, after a pause or a hold."""
@@ -285,7 +285,7 @@ class Administration:
     @post(
         f"{ONE_COLLECTION}/until",
         answer(Status, "How far it is, and when it closes."),
-        *(problems.CLOSED, problems.INFEASIBLE),
+        *(protocol.CLOSED, protocol.INFEASIBLE),
         body=Until,
     )
     @guarded("open", "move date")
@@ -297,7 +297,7 @@ class Administration:
         move = partial(self.store.move_date, closes=closes)
         return await run_in_threadpool(self._steer, move, request)
 
-    @post(f"{ONE_COLLECTION}/close", answer(Status, "Closed, or published."), problems.INFEASIBLE)
+    @post(f"{ONE_COLLECTION}/close", answer(Status, "Closed, or published."), protocol.INFEASIBLE)
     @guarded("open", "close")
     def close(self, request: Request) -> Status:
         """Stop collecting; a plan closes its waves by itself."""
@@ -311,7 +311,7 @@ class Administration:
     @get(
         f"{ONE_COLLECTION}/sides",
         answer(Sides, "Both, and why nothing could be published if one closed now."),
-        problems.INFEASIBLE,
+        protocol.INFEASIBLE,
     )
     @guarded("open")
     async def compare_sides(self, request: Request) -> Sides:
@@ -337,7 +337,7 @@ class Administration:
     @get(
         f"{ONE_COLLECTION}/halves",
         answer(Comparison, "Whether halves by arrival differ by more than chance."),
-        problems.INFEASIBLE,
+        protocol.INFEASIBLE,
     )
     @guarded("publish")
     async def compare_halves(self, request: Request) -> Comparison:
@@ -348,7 +348,7 @@ class Administration:
         """
         if (await run_in_threadpool(bearer_of, self.store, request)).name != ADMINISTRATOR:
             raise RequestError(
-                problems.UNAUTHORISED,
+                protocol.UNAUTHORISED,
                 "Send the administrator's own token: this is found out from submissions, which "
                 "nobody else may see.",
             )
@@ -372,12 +372,12 @@ class Administration:
         f"{ONE_COLLECTION}/publish",
         answer(OBJECT, "The model, or sums that have none of their own; again, the same."),
         *(
-            problems.NOT_PUBLISHED,
-            problems.BELOW_QUORUM,
-            problems.INFEASIBLE,
-            problems.CONFLICT,
-            problems.OTHER_DATABASE,
-            problems.BUSY,
+            protocol.NOT_PUBLISHED,
+            protocol.BELOW_QUORUM,
+            protocol.INFEASIBLE,
+            protocol.CONFLICT,
+            protocol.OTHER_DATABASE,
+            protocol.BUSY,
         ),
     )
     @guarded("publish", "publish")

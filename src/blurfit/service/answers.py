@@ -51,6 +51,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Scope, Send
 
+from blurfit import protocol
 from blurfit.agreement.agreement import Agreement
 from blurfit.errors import (
     BlurfitError,
@@ -70,9 +71,7 @@ from blurfit.messages.signing import (
 )
 from blurfit.messages.submissions import Role
 from blurfit.model.model import with_signatures
-from blurfit.protocol import problems
-from blurfit.protocol.http import COLLECTIONS, INVITATION, JSON, PROBLEM
-from blurfit.protocol.problems import Kind, RequestError
+from blurfit.protocol import COLLECTIONS, INVITATION, JSON, PROBLEM, Kind, RequestError
 from blurfit.service.limits import LONG, InProgress, Reserve, Turns, cost_of
 from blurfit.service.translation import told
 from blurfit.store.collections import Collection, Status
@@ -102,7 +101,7 @@ def for_strangers(status: Status) -> Status:
 
 
 ACCEPTED = ("new", "again")
-REFUSED = tuple(one.name for one in vars(problems).values() if isinstance(one, Kind))
+REFUSED = tuple(one.name for one in vars(protocol).values() if isinstance(one, Kind))
 _PLACES = {name: place for place, name in enumerate((*ACCEPTED, *REFUSED))}
 
 
@@ -263,15 +262,15 @@ class Refusals:
         """Answer with an error."""
         if isinstance(error, StorageError):
             _log.error("%s", error)
-        kind, problem = problems.of_error(error)
+        kind, problem = protocol.of_error(error)
         self.metrics.refused(kind.name)
         problem.title, problem.detail = told(problem.title), told(problem.detail)
         extra = [*more]
         if kind.retry_after is not None:
             extra.append((b"retry-after", b"%d" % kind.retry_after))
-        if kind in (problems.BUSY, problems.TOO_MANY):  # what is left of its body need not come
+        if kind in (protocol.BUSY, protocol.TOO_MANY):  # what is left of its body need not come
             extra.append((b"connection", b"close"))
-        if kind is problems.UNAUTHORISED:
+        if kind is protocol.UNAUTHORISED:
             extra.append((b"www-authenticate", b"Bearer"))
         await send_answer(send, kind.status, PROBLEM, msgspec.json.encode(problem), extra)
 

@@ -24,11 +24,10 @@ from starlette.responses import Response
 from starlette.routing import Route, Router
 from starlette.types import Receive, Scope, Send
 
+from blurfit import protocol
 from blurfit.errors import BlurfitError
 from blurfit.messages.signing import Signer
-from blurfit.protocol import problems, tokens
-from blurfit.protocol.http import JSON, OUTDATED, is_old
-from blurfit.protocol.problems import RequestError
+from blurfit.protocol import JSON, OTHER_RELEASE, RequestError, is_old
 from blurfit.service import intake, operations, translation, website
 from blurfit.service.administration import Administration
 from blurfit.service.answers import (
@@ -170,14 +169,14 @@ class Service:
         try:
             await self._dispatch(scope, receive, noted)
         except Exception:
-            name = tokens.new_token()[:12]
+            name = protocol.new_token()[:12]
             _log.exception("request %s (%s) failed", name, scope["method"])
             if not started:
                 detail = (
                     f"Request {name} failed for a reason that is not its own. Whoever runs the "
                     "service finds it in the log under that name. What was acknowledged is stored."
                 )
-                await self._refusals.send(send, RequestError(problems.UNEXPECTED, detail))
+                await self._refusals.send(send, RequestError(protocol.UNEXPECTED, detail))
 
     async def _dispatch(self, scope: Scope, receive: Receive, send: Send) -> None:
         client = scope.get("client")
@@ -187,7 +186,7 @@ class Service:
         translation.wanted.set(language)
         if client and not self._allowance.limiter.allows(address):
             detail = "Wait a second and send the same request again; it will be counted once."
-            await self._refusals.send(send, RequestError(problems.TOO_MANY, detail))
+            await self._refusals.send(send, RequestError(protocol.TOO_MANY, detail))
             return
         about = "".join(scope["path"].split("/", 3)[2:3])  # /collections/{fingerprint}/…
         with self._allowance.reserve(address, about) as held:
@@ -211,14 +210,14 @@ class Service:
     async def _answer_unrouted(self, request: Request, error: HTTPException, send: Send) -> None:
         """Answer a request for which there is no route, with a page where a person asks."""
         if error.status_code == 404 and website.wants_page(request):
-            self.metrics.refused(problems.NOT_FOUND.name)
+            self.metrics.refused(protocol.NOT_FOUND.name)
             page = website.missing_page(request)
             await page(request.scope, request.receive, adding(send, RAW_HEADERS))
             return
         if is_old(request.url.path):
-            await self._refusals.send(send, RequestError(problems.OUTDATED, OUTDATED))
+            await self._refusals.send(send, RequestError(protocol.OUTDATED, OTHER_RELEASE))
             return
-        kind = problems.NOT_ALLOWED if error.status_code == 405 else problems.NOT_FOUND
+        kind = protocol.NOT_ALLOWED if error.status_code == 405 else protocol.NOT_FOUND
         detail = f"{request.method} {request.url.path}: see /openapi.json for what there is."
         more = [
             (name.lower().encode(), one.encode()) for name, one in (error.headers or {}).items()

@@ -18,6 +18,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
+from blurfit import protocol
 from blurfit.agreement.agreement import AgreementDocument
 from blurfit.agreement.plan import PlanDocument
 from blurfit.errors import BlurfitError, InfeasibleError, StorageError, one_of
@@ -25,17 +26,16 @@ from blurfit.messages.submissions import identifiers_of
 from blurfit.model.model import PublishedModel
 from blurfit.model.release import MomentsDocument, PublishedMoments
 from blurfit.model.statement import as_html, as_markdown, as_yaml
-from blurfit.protocol import problems, tokens
-from blurfit.protocol.http import (
+from blurfit.protocol import (
     COLLECTIONS,
     INVITATION,
     JSON,
     MOST_SUBMISSIONS,
     ONE_COLLECTION,
     WITHDRAWALS,
+    RequestError,
     Withdrawal,
 )
-from blurfit.protocol.problems import RequestError
 from blurfit.schema.columns import Categorical
 from blurfit.schema.derived import Curve, Poly
 from blurfit.service import website
@@ -139,11 +139,11 @@ def bearer_of(store: Store, request: Request, right: Right | None = None) -> Bea
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     who = None
     if scheme.lower() == "bearer" and token:
-        who = store.bearer(tokens.hashed(token))
+        who = store.bearer(protocol.hashed(token))
     if who is None or (right is not None and right not in who.rights):
         made = "" if right is None else f" --right {right}"
         raise RequestError(
-            problems.UNAUTHORISED,
+            protocol.UNAUTHORISED,
             "Send the token that `blurfit serve` printed at its first start, or one that "
             f"`blurfit token{made}` made: Authorization: Bearer …",
         )
@@ -165,9 +165,9 @@ def guarded(right: Right, what: str | None = None) -> Callable[[Endpoint], Endpo
             try:
                 response = await called(endpoint, self, request)
             except Exception as error:  # the service answers what nobody foresaw
-                kind = problems.UNEXPECTED
+                kind = protocol.UNEXPECTED
                 if isinstance(error, BlurfitError | RequestError):
-                    kind, _ = problems.of_error(error)
+                    kind, _ = protocol.of_error(error)
                 await _write_down(self.store, request, who, what, kind.status)
                 raise
             await _write_down(self.store, request, who, what, response.status_code)
@@ -302,7 +302,7 @@ class Reading:
     @get(
         f"{ONE_COLLECTION}/agreement",
         answer(AgreementDocument, "The agreement; of a plan, later another.") | SAME,
-        *(problems.CLOSED, problems.DATE_CLOSED, problems.BETWEEN_WAVES),
+        *(protocol.CLOSED, protocol.DATE_CLOSED, protocol.BETWEEN_WAVES),
     )
     async def agreement(self, request: Request) -> Response:
         """What a record is to be blurred under now: of a plan, the wave that collects."""
@@ -331,7 +331,7 @@ class Reading:
     @get(
         f"{ONE_COLLECTION}/moments",
         answer(MomentsDocument, "The moments, always the same bytes; models are free.") | SAME,
-        problems.NOT_PUBLISHED,
+        protocol.NOT_PUBLISHED,
     )
     async def moments(self, request: Request) -> Response:
         """The blurred sums of one wave."""
@@ -340,7 +340,7 @@ class Reading:
     @get(
         f"{ONE_COLLECTION}/model",
         answer(OBJECT, "The model, always the same bytes.") | SAME,
-        problems.NOT_PUBLISHED,
+        protocol.NOT_PUBLISHED,
     )
     async def model(self, request: Request) -> Response:
         """The published model."""
@@ -349,7 +349,7 @@ class Reading:
     @get(
         f"{ONE_COLLECTION}/statement",
         content("The statement.", "text/markdown", "text/html", "application/yaml") | SAME,
-        *(problems.INVALID, problems.NOT_PUBLISHED),
+        *(protocol.INVALID, protocol.NOT_PUBLISHED),
         parameters=[query("format", {"enum": list(STATEMENTS)}), LANG],
     )
     async def statement(self, request: Request) -> Response:
@@ -372,7 +372,7 @@ class Reading:
     @get(
         f"{ONE_COLLECTION}/estimates",
         answer(OBJECT, "Of each output, its coefficients with their errors; and caveats.") | SAME,
-        *(problems.INVALID, problems.NOT_PUBLISHED),
+        *(protocol.INVALID, protocol.NOT_PUBLISHED),
         parameters=[LANG],
     )
     async def estimates(self, request: Request) -> Response:
@@ -399,7 +399,7 @@ class Reading:
     @get(
         f"{ONE_COLLECTION}/tables",
         answer(OBJECT, "Rows with estimates, errors and intervals; what is assumed.") | SAME,
-        *(problems.INVALID, problems.INFEASIBLE, problems.NOT_PUBLISHED),
+        *(protocol.INVALID, protocol.INFEASIBLE, protocol.NOT_PUBLISHED),
         parameters=[query("of", TEXT), query("by", TEXT), LANG],
     )
     async def tables(self, request: Request) -> Response:
@@ -444,7 +444,7 @@ class Reading:
         self.store.check()
         return {"status": "ok"}
 
-    @get("/metrics", content("Counters.", "text/plain"), problems.UNAUTHORISED)
+    @get("/metrics", content("Counters.", "text/plain"), protocol.UNAUTHORISED)
     def counters(self, request: Request) -> Response:
         """Counters for Prometheus; exact for whoever has a token, and rounded for others."""
         if exact := "authorization" in request.headers:
@@ -482,14 +482,14 @@ class Contributing:
     )
     def check_invitation(self, request: Request) -> Invitation:
         """Whether a submission with this invitation would be let in now."""
-        given = tokens.hashed(request.headers.get(INVITATION, ""))
+        given = protocol.hashed(request.headers.get(INVITATION, ""))
         wave = self.store.collection(newest_wave(self.store, fingerprint_in(request)))
         return Invitation(not wave.invited or self.store.is_unused(wave, given))
 
     @post(
         f"{ONE_COLLECTION}{WITHDRAWALS}",
         answer(Withdrawal, "They are not in the sums; asked again, the same."),
-        *(problems.CLOSED, problems.WAVE_CLOSED),
+        *(protocol.CLOSED, protocol.WAVE_CLOSED),
         body=Secrets,
     )
     async def withdraw(self, request: Request) -> Withdrawal:

@@ -25,6 +25,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.types import Receive, Scope, Send
 
+from blurfit import protocol
 from blurfit.agreement.agreement import Agreement
 from blurfit.errors import BlurfitError, InfeasibleError, StorageError
 from blurfit.messages.submissions import (
@@ -36,8 +37,7 @@ from blurfit.messages.submissions import (
     public_key,
     unseal,
 )
-from blurfit.protocol import problems, tokens
-from blurfit.protocol.http import (
+from blurfit.protocol import (
     BINARY,
     COLLECTIONS,
     INVITATION,
@@ -45,12 +45,12 @@ from blurfit.protocol.http import (
     MOST_SUBMISSIONS,
     OLD_BINARY,
     ONE_COLLECTION,
-    OUTDATED,
+    OTHER_RELEASE,
     SUBMISSIONS,
     Acknowledgement,
+    RequestError,
     media_type,
 )
-from blurfit.protocol.problems import RequestError
 from blurfit.service import operations
 from blurfit.service.answers import Metrics, Signatory, send_answer
 from blurfit.service.limits import LONG, Limiter, Reserve, cost_of, read_body
@@ -116,7 +116,7 @@ class Collector:
             return await asyncio.wait_for(answer, SECONDS_TO_STORE)
         except TimeoutError:  # a database that hangs: nobody waits with it
             raise RequestError(
-                problems.UNAVAILABLE,
+                protocol.UNAVAILABLE,
                 "It is not known yet whether this was stored. Send the same request again later; "
                 "it will be counted once.",
             ) from None
@@ -265,7 +265,7 @@ class SubmissionPath:
         else:
             rows = _rows(collection, headers, body)
         given = headers.get(INVITATION.encode(), b"").decode("latin-1")
-        invitations = [tokens.hashed(one.strip()) for one in given.split(",")] if given else []
+        invitations = [protocol.hashed(one.strip()) for one in given.split(",")] if given else []
         arrival = Arrival(rows, invitations)
         count = arrival.size // one
         held.owe(cost_of(len(body), count, json=json))
@@ -287,7 +287,7 @@ class SubmissionPath:
     def _refuse_if_crowded(self, fingerprint: str, more: int) -> None:
         if more and not self.collection_limiter.allows(fingerprint, more):
             raise RequestError(
-                problems.CROWDED,
+                protocol.CROWDED,
                 "So many submissions arrive at this collection that others would have to wait. "
                 "Wait a few seconds and send the same request again; it will be counted once.",
             )
@@ -301,9 +301,9 @@ def operation() -> operations.Operation:
         *("post", f"{ONE_COLLECTION}{SUBMISSIONS}"),
         f"Send one submission or up to {MOST_SUBMISSIONS:,}; answered once they are on disk",
         answer(Acknowledgement, "They are on disk, each counted once."),
-        *(problems.NOT_INVITED, problems.OTHER_GROUP, problems.CLOSED),
-        *(problems.WAVE_CLOSED, problems.DATE_CLOSED, problems.PAUSED),
-        *(problems.CROWDED, problems.CONFLICT, problems.INFEASIBLE, problems.OUTDATED),
+        *(protocol.NOT_INVITED, protocol.OTHER_GROUP, protocol.CLOSED),
+        *(protocol.WAVE_CLOSED, protocol.DATE_CLOSED, protocol.PAUSED),
+        *(protocol.CROWDED, protocol.CONFLICT, protocol.INFEASIBLE, protocol.OUTDATED),
         body={JSON: one_or_many, BINARY: BYTES},
         parameters=[header(INVITATION, each)],
     )
@@ -357,13 +357,13 @@ def _rows(collection: Collection, headers: dict[bytes, bytes], body: bytes) -> b
         rows = some.rows(layout)
     else:
         if kind == OLD_BINARY:
-            raise RequestError(problems.OUTDATED, OUTDATED)
+            raise RequestError(protocol.OUTDATED, OTHER_RELEASE)
         raise RequestError(
-            problems.WRONG_TYPE, f"Expected content-type {kind!r} to be {BINARY} or {JSON}."
+            protocol.WRONG_TYPE, f"Expected content-type {kind!r} to be {BINARY} or {JSON}."
         )
     if len(rows) > MOST_SUBMISSIONS:
         raise RequestError(
-            problems.TOO_LARGE,
+            protocol.TOO_LARGE,
             f"Expected at most {MOST_SUBMISSIONS} submissions in a request, and got "
             f"{len(rows)}; send them in parts.",
         )

@@ -4,7 +4,7 @@ of whatever is still to be done.
 What each of them may do, and writes down, is in `blurfit.store.joint`, with why that is safe; here
 is the wire, which may break at any step. Whatever gets no answer is asked again, and whoever drives
 (`Jobs`) may be killed anywhere, and drive again. The wire has a token for this course
-(`blurfit.protocol.tokens.for_agreement`), compared in constant time, and TLS where it leaves the
+(`blurfit.protocol.for_agreement`), compared in constant time, and TLS where it leaves the
 machine. The other database is a stranger: what it answers has a bound in bytes, pages and seconds.
 
 **Proofs** are verified by the draft's ping-pong topology (section 5.7.1), `BATCH` contributors at a
@@ -41,6 +41,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
+from blurfit import protocol
 from blurfit.data import BoolArray, ByteArray, WordArray, read_json
 from blurfit.errors import (
     BlurfitError,
@@ -53,9 +54,7 @@ from blurfit.errors import (
 )
 from blurfit.proofs import field as field64
 from blurfit.proofs.prio3 import HELPER, LEADER, SEED_WORDS, Halves, Prepared
-from blurfit.protocol import problems, tokens
-from blurfit.protocol.http import OCTETS, ONE_COLLECTION, PEER, Exchange, path_of
-from blurfit.protocol.problems import RequestError
+from blurfit.protocol import OCTETS, ONE_COLLECTION, PEER, Exchange, RequestError, path_of
 from blurfit.service.answers import EXPECTED, Signatory, Signatures
 from blurfit.service.endpoints import Count, Fingerprint, fingerprint_in
 from blurfit.service.limits import (
@@ -82,7 +81,7 @@ _A_GROUP = 2**13  # bits, in bytes, of those who came together with the last one
 _PROOFS_AT_ONCE = 64  # that are computed together, so that they stay in the cache
 _SECONDS_FOR_PROOFS = 20.0  # after which whoever waits is told how far it is
 _PEER = f"{ONE_COLLECTION}{PEER}"
-_REFUSED = (problems.INFEASIBLE, problems.CLOSED, problems.CONFLICT, problems.BELOW_QUORUM)
+_REFUSED = (protocol.INFEASIBLE, protocol.CLOSED, protocol.CONFLICT, protocol.BELOW_QUORUM)
 # Everything here needs the token that both databases have, and an agreement between two of them.
 _asked = partial(post, security="peer")
 
@@ -106,7 +105,7 @@ class RemotePeer:
     ) -> None:
         sums = 2**12 + _BYTES_FOR_A_NUMBER * course.document.first().width
         bound = {"most_bytes": max(2**20, 16 * IDENTIFIERS_AT_ONCE, sums)}
-        token = tokens.for_agreement(secret, course.fingerprint)
+        token = protocol.for_agreement(secret, course.fingerprint)
         self._exchange = Exchange(course.document.databases[1].url, token=token, **bound | options)
         self._store, self._secret, self._signing = store, secret, signing
         self._held: dict[str, ByteArray] = {}  # whose shares it has, by wave
@@ -141,7 +140,7 @@ class RemotePeer:
 
     def verify(self, wave: Collection, theirs: ByteArray) -> None:
         """Find a verdict on everyone whose shares both have."""
-        key = tokens.verification_key(self._secret, wave.fingerprint)
+        key = protocol.verification_key(self._secret, wave.fingerprint)
         verify(self._store, wave, partial(self._answers, wave), theirs, key)
 
     def _answers(self, wave: Collection, names: ByteArray, words: WordArray) -> WordArray:
@@ -210,7 +209,7 @@ class Peering:
     @get(
         f"{_PEER}/identifiers",
         content("16 bytes each, 2¹⁸ of them at most.", OCTETS),
-        *(problems.INVALID, problems.INFEASIBLE),
+        *(protocol.INVALID, protocol.INFEASIBLE),
         parameters=[query("after", {"pattern": "^([0-9a-f]{32})?$"})],
         security="peer",
     )
@@ -247,7 +246,7 @@ class Peering:
         table = np.frombuffer(data, dtype=np.uint8).reshape(-1, 16 + 8 * width)
         names = np.ascontiguousarray(table[:, :16])
         words = np.ascontiguousarray(table[:, 16:]).view("<u8").astype(np.uint64)
-        key = tokens.verification_key(self.secret or "", wave.fingerprint)
+        key = protocol.verification_key(self.secret or "", wave.fingerprint)
         answers = await run_in_threadpool(judge, self.store, wave, names, words, key)
         return Response(answers.astype("<u8").tobytes(), media_type=OCTETS)
 
@@ -315,11 +314,11 @@ class Peering:
         with suppress(UnknownCollectionError):
             course = self.store.course(course).fingerprint
         # Something is compared in any case, so that one cannot tell by time whether there is one.
-        expected = tokens.for_agreement(self.secret or tokens.new_token(), course)
-        right = tokens.matches(token, tokens.hashed(expected))
+        expected = protocol.for_agreement(self.secret or protocol.new_token(), course)
+        right = protocol.matches(token, protocol.hashed(expected))
         if scheme.lower() != "bearer" or self.secret is None or not right:
             raise RequestError(
-                problems.UNAUTHORISED,
+                protocol.UNAUTHORISED,
                 "This is for the agreement's other database. Start both services with "
                 "`blurfit serve --peer-token-file`, and the same token.",
             )
@@ -364,7 +363,7 @@ def verify(
         for start in range(0, len(names), BATCH):
             if time.monotonic() > ends:
                 raise RequestError(
-                    problems.BUSY,
+                    protocol.BUSY,
                     f"Proofs are being verified, and {left:,} are still to be. Ask again: nothing "
                     "is done twice.",
                 )

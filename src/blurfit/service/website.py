@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from blurfit.protocol import problems
+from blurfit import protocol
 from blurfit.service.answers import ASKED_AFTER, Kept, Origins
 from blurfit.service.operations import SAME, TEXT, Operation, content, operation
 from blurfit.service.translation import LANGUAGES, words_in
@@ -112,7 +112,7 @@ def operations() -> Iterator[Operation]:
             "get", path, f"{shown}, as a page", page | lost if "{fingerprint}" in path else page
         )
     yield operation(
-        *("get", "/pages/{name}", "Parts of the pages", file, problems.NOT_FOUND),
+        *("get", "/pages/{name}", "Parts of the pages", file, protocol.NOT_FOUND),
         parameters=[name],
     )
 

@@ -14,22 +14,31 @@ it, the reading of all other collections.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from randomgen import ChaCha  # type: ignore[import-untyped]
 
+from blurfit import randomness
 from blurfit.agreement.agreement import Agreement
-from blurfit.data import FloatArray
-from blurfit.errors import InvalidValueError
+from blurfit.agreement.plan import Plan
+from blurfit.data import FloatArray, IntArray
+from blurfit.errors import BelowQuorumError, InvalidValueError
 from blurfit.learning.public_features import Family, fit_with_public_rows
 from blurfit.learning.shrinkage import linear_bayes, shrink
 from blurfit.learning.sums import JointSums, Statistics, Totals
-from blurfit.model.release import moments_of, published, released_weights, statistics_of
-from blurfit.randomness import bits
+from blurfit.model.course import Course
+from blurfit.model.model import PublishedModel
+from blurfit.model.release import (
+    PublishedMoments,
+    moments_of,
+    published,
+    released_weights,
+    statistics_of,
+)
 from blurfit.schema.columns import Numeric
 from blurfit.theory import forms
-from blurfit.theory.forms import JointColumn, JointForm
+from blurfit.theory.forms import JointColumn, JointForm, WaveForm
 from blurfit.theory.moments import MomentCalibration
 
 Generator = np.random.Generator  # for rooms that hand one on, and draw nothing themselves
@@ -41,7 +50,7 @@ def operating_system_generator() -> np.random.Generator:
     >>> bool(operating_system_generator().random() == operating_system_generator().random())
     False
     """
-    return np.random.Generator(ChaCha(key=bits.whole(256), rounds=20))
+    return np.random.Generator(ChaCha(key=randomness.whole(256), rounds=20))
 
 
 def generator_for(random_state: Any) -> np.random.Generator:
@@ -255,3 +264,57 @@ def weights_of(
         return np.array([one.coefficients for one in found])
     joint = moments.joint
     return np.array([read(joint.submodel(name)).coefficients for name in target.columns])
+
+
+# ---- a plan of waves
+
+ROWS_AT_ONCE = 8192  # few enough for the cache
+
+
+class Fitted(NamedTuple):
+    """The model, and the release of each wave: all of it may be published."""
+
+    model: PublishedModel
+    releases: tuple[PublishedMoments, ...]
+
+
+def fit_in_waves(plan: Plan, values: FloatArray, generator: np.random.Generator) -> Fitted:
+    """Go through all waves of a plan, from encoded rows to the model: see `course_in_waves`."""
+    course = course_in_waves(plan, values, generator)
+    return Fitted(course.model(), course.releases)
+
+
+def course_in_waves(plan: Plan, values: FloatArray, generator: np.random.Generator) -> Course:
+    """Go through all waves of a plan, from encoded rows to the last release.
+
+    Rows are divided by a random order that is drawn before any of them is looked at, so no answer
+    decides anybody's wave; more rows than the plan's quorum are shared out in proportion. Everybody
+    keeps the plan's (ε, δ) in all, if nobody can repeat the draw (`blurfit.simulation.sampler`).
+
+    `values` are all columns of each row, the target's last (`blurfit.schema.schema.values`); the
+    generator draws assignment and noise.
+    """
+    count = len(values)
+    if count < plan.terms.quorum:
+        raise BelowQuorumError(
+            f"Expected at least {plan.terms.quorum} rows, which the plan's waves wait for, and got "
+            f"{count}."
+        )
+    shares = np.cumsum(plan.quorums[:-1]) / plan.terms.quorum
+    ends = np.ceil(shares * count).astype(int)  # the last wave's share is rounded down, and
+    ends = np.minimum(ends, count - np.cumsum(plan.quorums[:0:-1])[::-1])  # has its quorum still
+    course = Course.of(plan, ())
+    for rows in np.split(generator.permutation(count), ends):
+        agreement = course.next_agreement()
+        clean = Totals(len(rows), _sums(agreement, values, rows), agreement.fingerprint)
+        totals = sampler_for(agreement, clean).draw(generator)
+        course = course.then(moments_of(agreement, totals))
+    return course
+
+
+def _sums(agreement: Agreement, values: FloatArray, rows: IntArray) -> FloatArray:
+    form = agreement.form
+    parts = np.array_split(rows, max(1, len(rows) // ROWS_AT_ONCE))
+    if isinstance(form, WaveForm):
+        return np.asarray(np.sum([form.sums(values[part]) for part in parts], axis=0))
+    return np.asarray(np.sum([form.products(values[part]).sum(axis=0) for part in parts], axis=0))

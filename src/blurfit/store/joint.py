@@ -140,7 +140,7 @@ from blurfit.errors import (
 from blurfit.learning.sums import Totals
 from blurfit.messages.submissions import Role
 from blurfit.proofs import field
-from blurfit.randomness.noise import database_words
+from blurfit.randomness import database_words
 from blurfit.store import blocks
 from blurfit.store.arrivals import Intake
 from blurfit.store.blocks import WIDTH, among, in_order, minus

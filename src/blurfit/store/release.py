@@ -76,7 +76,7 @@ from blurfit.model.release import (
     moments_of,
     refuse_below_quorum,
 )
-from blurfit.randomness.noise import database_words, with_database_noise
+from blurfit.randomness import database_words, with_database_noise
 from blurfit.store import blocks, database, joint
 from blurfit.store.blocks import Comparison, compared
 from blurfit.store.collections import (

@@ -9,7 +9,7 @@ tokens, each with a name, are good for what they were made for:
     publish   publish, which also closes
     read      the audit log
 
-Of a token the store keeps the SHA-256 (`blurfit.protocol.tokens`). What was asked for with a token
+Of a token the store keeps the SHA-256 (`blurfit.protocol`). What was asked for with a token
 is written down with its outcome. Nothing that contributors do is there.
 
 **Backups** are made while a store collects, and restored without a second release::
