@@ -35,8 +35,7 @@ from blurfit.model.statement import as_markdown
 from blurfit.protocol import RemoteDatabase
 from blurfit.randomness import new_groups
 from blurfit.schema.columns import Numeric
-from blurfit.schema.formulas import Units, units
-from blurfit.schema.schema import Schema, values
+from blurfit.schema.schema import Schema, Units, units, values
 from blurfit.service.app import Limits, Service
 from blurfit.service.server import in_a_thread
 from blurfit.simulation import Census, make_census

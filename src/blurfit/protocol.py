@@ -36,9 +36,9 @@ import msgspec
 
 from blurfit import errors, private_files, randomness
 from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.mechanisms import Lot
 from blurfit.agreement.plan import Agreed
 from blurfit.agreement.terms import most_left_out
-from blurfit.agreement.waves import Lot
 from blurfit.data import read_json
 from blurfit.errors import TRY_AGAIN, BlurfitError, ConflictError, InvalidValueError, ServiceError
 from blurfit.messages.submissions import KIND_OF, Role

@@ -70,8 +70,8 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from blurfit import errors
 from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.mechanisms import Lot
 from blurfit.agreement.numbers import LEAST_RATIO, MOST_RATIO
-from blurfit.agreement.waves import Lot
 from blurfit.data import BoolArray, ByteArray, FloatArray, IntArray, WordArray
 from blurfit.errors import InfeasibleError, InvalidValueError, positive
 from blurfit.learning.sums import Screen, Totals, rows_that_add_exactly

@@ -3,7 +3,7 @@
 import pytest
 import segno
 
-from blurfit.agreement.waves import Lot
+from blurfit.agreement.mechanisms import Lot
 from blurfit.errors import InvalidValueError
 from blurfit.messages.submissions import new_key, public_key, unseal
 from blurfit.protocol import hashed

@@ -21,7 +21,8 @@ from blurfit.cli.serve import appoint, beside, key_in, signing_key_in
 from blurfit.contributor.blur import perturb_table
 from blurfit.errors import InvalidValueError
 from blurfit.messages.signing import Signer, new_key
-from blurfit.store.store import Bearer, Store
+from blurfit.store.arrivals import Bearer
+from blurfit.store.store import Store
 from support import processes
 from support.programs import program
 from support.stores import PEOPLE, propose

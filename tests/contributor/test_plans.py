@@ -6,9 +6,8 @@ from collections.abc import Iterator
 import pytest
 
 from blurfit import Agreement, Client, Plan, Store
-from blurfit.contributor.account import Account
 from blurfit.contributor.blur import perturb_table
-from blurfit.contributor.sending import default_journal
+from blurfit.contributor.sending import Account, default_journal
 from blurfit.errors import (
     BetweenWavesError,
     BlurfitError,

@@ -6,7 +6,7 @@ import stat
 import pytest
 
 from blurfit import protocol as tokens
-from blurfit.agreement.waves import Lot
+from blurfit.agreement.mechanisms import Lot
 from blurfit.errors import InvalidValueError
 from blurfit.protocol import hashed, new_token
 

@@ -31,7 +31,7 @@ from blurfit.service.administration import agreed_from
 from blurfit.service.answers import HEADERS
 from blurfit.service.app import Limits, Service
 from blurfit.service.server import in_a_thread
-from blurfit.store.store import RIGHTS
+from blurfit.store.arrivals import RIGHTS
 from support.requests import ADMINISTRATOR, TOKEN, as_json, opened, opening, refused, send
 from support.sharing import arrival, marked, new_agreement
 from support.stores import PEOPLE, propose

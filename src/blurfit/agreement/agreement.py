@@ -29,7 +29,15 @@ import msgspec
 import numpy as np
 from msgspec import UNSET, Meta, Struct, UnsetType, structs
 
-from blurfit.agreement.mechanisms import MOMENT, PERTURBATIONS, Perturbation, form_of
+from blurfit.agreement.mechanisms import (
+    MOMENT,
+    PERTURBATIONS,
+    Lot,
+    Perturbation,
+    Wave,
+    WaveDocument,
+    form_of,
+)
 from blurfit.agreement.numbers import (
     DISCRETE_SHARE,
     LATTICE_SHARE,
@@ -56,7 +64,6 @@ from blurfit.agreement.terms import (
     require_rules,
     require_together,
 )
-from blurfit.agreement.waves import Lot, Wave, WaveDocument
 from blurfit.data import FloatArray, IntArray, canonical, read_json
 from blurfit.errors import (
     BlurfitError,

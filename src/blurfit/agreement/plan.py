@@ -20,7 +20,7 @@ by whoever collects, with its map and its noise, and everybody else checks it ag
 **Who is promised what.** A person is in one wave, and that wave's noise keeps the whole (ε, δ) for
 her; by the theorem of `blurfit.theory.planning` so does everything that is ever published under the
 plan. Which wave that is a lot decides, and how many of a wave's people may collude the plan states
-(`blurfit.agreement.waves`). Whoever took part in two waves would have √2 times the μ:
+(`blurfit.agreement.mechanisms`). Whoever took part in two waves would have √2 times the μ:
 `Agreement.once` is the name under which contributors remember that they took part, and it is the
 plan's.
 """
@@ -35,7 +35,18 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from blurfit.agreement.agreement import Agreement, Fingerprint, Fingerprinted, alike
-from blurfit.agreement.mechanisms import MOMENT, Stated, kept_promise, local_delta
+from blurfit.agreement.mechanisms import (
+    MOMENT,
+    Lot,
+    Stated,
+    Wave,
+    honest_among,
+    kept_columns,
+    kept_promise,
+    local_delta,
+    refuse_repeats,
+    task_of,
+)
 from blurfit.agreement.numbers import DISCRETE_SHARE, Grid, PublicWeights, multiplied
 from blurfit.agreement.terms import (
     COLLUDERS,
@@ -44,14 +55,6 @@ from blurfit.agreement.terms import (
     LaterTerms,
     Terms,
     require_together,
-)
-from blurfit.agreement.waves import (
-    Lot,
-    Wave,
-    honest_among,
-    kept_columns,
-    refuse_repeats,
-    task_of,
 )
 from blurfit.data import read_json
 from blurfit.errors import InvalidValueError, NotCertifiedError, whole

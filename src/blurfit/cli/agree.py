@@ -352,8 +352,7 @@ def _from_existing(
     bounds: dict[str, tuple[float, float]],
     levels: dict[str, str],
 ) -> Answer:
-    from blurfit.schema.imports import from_table_schema, from_xlsform, is_xlsform
-    from blurfit.schema.schema import to_toml
+    from blurfit.schema.imports import from_table_schema, from_xlsform, is_xlsform, to_toml
 
     kind = source.suffix.lower()
     if kind in (".xlsx", ".xlsm") and is_xlsform(source):

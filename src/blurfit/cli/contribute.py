@@ -124,7 +124,7 @@ def contribute(
 
 def _warn_of_a_second_time(agreed: "bf.Agreement") -> None:
     """Tell someone who contributes twice for one purpose what both add up to."""
-    from blurfit.contributor.account import Account, Entry, total
+    from blurfit.contributor.sending import Account, Entry, total
     from blurfit.theory.guarantees import at_most
 
     before = Account().earlier(agreed)
@@ -206,7 +206,7 @@ def ledger(*, delta: common.Share = 1e-6, erase: bool) -> Answer:
         delta: The δ of the total.
         erase: Erase all entries. What was sent stays sent.
     """
-    from blurfit.contributor.account import Account, total
+    from blurfit.contributor.sending import Account, total
     from blurfit.theory.guarantees import at_most
 
     book = Account()

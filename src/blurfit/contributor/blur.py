@@ -50,6 +50,7 @@ from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.messages.submissions import (
     SEED_BYTES,
     SEED_WORDS,
+    Role,
     Shares,
     Submission,
     Submissions,
@@ -201,6 +202,11 @@ def message_of_one(agreement: Agreement, record: Any, secret: str) -> Messages:
     return found.to_bytes()
 
 
+def roles(agreement: Agreement) -> tuple[Role, ...]:
+    """Return the roles of the databases that get something, in their order."""
+    return ("first", "second") if agreement.databases else ("whole",)
+
+
 def messages_of(
     agreement: Agreement, exact: FloatArray, identifiers: ByteArray | None = None
 ) -> Messages:
@@ -208,6 +214,24 @@ def messages_of(
     if agreement.databases:
         return share_exact(agreement, exact, identifiers).to_bytes()
     return (blur(agreement, exact, identifiers).to_bytes(),)
+
+
+@dataclass(frozen=True)
+class Portion:
+    """Some consecutive rows of a table, blurred: as bytes for each database that gets something.
+
+    `under` is the fingerprint of the agreement that they were blurred under.
+    """
+
+    start: int
+    rows: int
+    messages: Messages
+    under: str = ""
+
+    @property
+    def stop(self) -> int:
+        """The row after the last one."""
+        return self.start + self.rows
 
 
 @dataclass(frozen=True)

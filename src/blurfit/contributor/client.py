@@ -21,12 +21,12 @@ where the seed goes. If the wave closes later while a record is on its way, it i
 so (`blurfit.contributor.journal` has the proof that it must not be blurred again).
 
 **One person's part in a plan** is remembered, in a journal of its own in the account's folder
-(`blurfit.contributor.account`), under a keyed hash of the plan and of the person's name: the folder
+(`blurfit.contributor.sending`), under a keyed hash of the plan and of the person's name: the folder
 does not say whose it is. It keeps the bytes until they are received, and the fact for ever. So
 whoever calls again after an answer was lost sends the same bytes, to the wave that they were
 blurred for, and whoever took part is told so. A lot decides in which wave a person takes part
-(`blurfit.agreement.waves`): whoever comes before it is asked to come back, and whoever comes after
-it is told that it is complete.
+(`blurfit.agreement.mechanisms`): whoever comes before it is asked to come back, and whoever comes
+after it is told that it is complete.
 
 Who a person is cannot be told from their answers. It is a name that the program gives, and by
 default the account. Another account or machine is another person here; against those the plan has
@@ -43,33 +43,46 @@ from typing import Any
 import httpx2 as httpx
 
 from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.mechanisms import require_group
 from blurfit.agreement.plan import Agreed, Plan, read_agreed
-from blurfit.agreement.waves import require_group
 from blurfit.contributor import sending
-from blurfit.contributor.account import Account, Entry
-from blurfit.contributor.blur import SharedRecords, message_of_one, named
+from blurfit.contributor.blur import Portion, SharedRecords, message_of_one, named, roles
 from blurfit.contributor.journal import (
     Journal,
     Part,
-    Portion,
     Receipt,
     Signatures,
     agreement_at,
-    checked,
-    roles,
 )
-from blurfit.contributor.sending import Destination, Invitations, groups_of, send_table
+from blurfit.contributor.sending import (
+    Account,
+    Destination,
+    Entry,
+    Invitations,
+    groups_of,
+    send_table,
+)
 from blurfit.errors import (
     BetweenWavesError,
     ConflictError,
     InvalidValueError,
     NotCertifiedError,
+    ServiceError,
     WaveClosedError,
 )
-from blurfit.messages.submissions import Submission, Submissions, seal
+from blurfit.messages.signing import about_submissions, is_signed
+from blurfit.messages.submissions import BATCH_MAGIC, Role, Submission, Submissions, rows_in, seal
 from blurfit.model.course import follows
 from blurfit.model.release import PublishedMoments
-from blurfit.protocol import PATIENCE, Closeable, Exchange, decoded, path_of, texts_in
+from blurfit.protocol import (
+    PATIENCE,
+    Acknowledgement,
+    Closeable,
+    Exchange,
+    decoded,
+    path_of,
+    texts_in,
+)
 from blurfit.randomness import new_secret
 
 LONGEST_MOMENT = 10.0  # seconds that a full wave is given to close
@@ -345,6 +358,32 @@ class Client(Closeable):
         messages = message_of_one(agreement, record, secret)
         Account().note(Entry.of(agreement, 1, services.where), named(secret, 0, 1).tobytes().hex())
         return Portion(0, 1, messages, agreement.fingerprint)
+
+
+def checked(
+    found: Acknowledgement, keys: Sequence[str], fingerprint: str, role: Role, message: bytes
+) -> str | None:
+    """Return the signature of an acknowledgement, if the agreement names keys; refuse one that is
+    not by the right one, as nobody could hold the service to its word.
+    """
+    if not keys:
+        return None
+    key = keys[role == "second"]
+    signed = about_submissions("receipt", fingerprint, role, _identifiers(message))
+    if not is_signed(signed, key, found.signature):
+        raise ServiceError(
+            f"Expected an acknowledgement that is signed with the key of the agreement, {key}, and "
+            "got one that is not: something else answered in place of the service. Nothing counts "
+            "as stored; send the same again when the service is back."
+        )
+    return found.signature
+
+
+def _identifiers(message: bytes) -> bytes:
+    """Return the identifiers in a message: of one submission, or of a batch, whole or shares."""
+    body, count = rows_in(message) if message[:6] == BATCH_MAGIC else (memoryview(message), 1)
+    size = len(body) // count
+    return b"".join(body[start + 8 : start + 24] for start in range(0, size * count, size))
 
 
 class _Services(Destination):

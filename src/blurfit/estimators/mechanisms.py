@@ -27,9 +27,9 @@ from typing import Any, Literal
 import numpy as np
 
 from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.mechanisms import kept_columns, task_of
 from blurfit.agreement.numbers import DISCRETE_SHARE
 from blurfit.agreement.plan import HeldWaves
-from blurfit.agreement.waves import kept_columns, task_of
 from blurfit.data import AnyArray
 from blurfit.errors import InfeasibleError, InvalidValueError, whole
 from blurfit.estimators.base import (

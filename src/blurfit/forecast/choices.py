@@ -55,8 +55,7 @@ from blurfit.forecast.sweep import (
 )
 from blurfit.learning.inference import Pull
 from blurfit.learning.sums import JointSums
-from blurfit.schema.formulas import units
-from blurfit.schema.schema import Numeric, Schema
+from blurfit.schema.schema import Numeric, Schema, units
 from blurfit.simulation.sampler import fit_in_waves
 from blurfit.theory.forms import JointForm, TargetForm
 from blurfit.theory.input_calibration import InputCalibration

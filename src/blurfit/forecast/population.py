@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.waves import model_columns
+from blurfit.agreement.mechanisms import model_columns
 from blurfit.data import FloatArray
 from blurfit.errors import InvalidValueError, finite, inside_unit_interval, whole
 from blurfit.learning.sums import Totals

@@ -50,8 +50,7 @@ from blurfit.learning.tables import Answer, Levels, Test
 from blurfit.model.summary import aligned, number
 from blurfit.schema.columns import NOT_SAID, Categorical, Numeric, Question, is_unsaid
 from blurfit.schema.derived import Bands, Cross, Curve, Poly, Product
-from blurfit.schema.formulas import units
-from blurfit.schema.schema import Schema
+from blurfit.schema.schema import Schema, units
 from blurfit.schema.table import listed
 
 if TYPE_CHECKING:

@@ -74,9 +74,10 @@ from blurfit.service.operations import (
 )
 from blurfit.service.peers import Jobs
 from blurfit.service.translation import told
+from blurfit.store.arrivals import ADMINISTRATOR, Bearer, LogEntry
 from blurfit.store.blocks import Comparison
 from blurfit.store.collections import Status
-from blurfit.store.store import ADMINISTRATOR, Bearer, LogEntry, Store
+from blurfit.store.store import Store
 
 _Kind = TypeVar("_Kind", bound="Proposal")
 _STATE = answer(Status, "How far it is.")

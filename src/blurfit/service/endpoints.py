@@ -70,8 +70,9 @@ from blurfit.service.operations import (
     reference,
 )
 from blurfit.service.translation import LANGUAGES, told
+from blurfit.store.arrivals import Bearer, Right
 from blurfit.store.collections import Status
-from blurfit.store.store import Bearer, Right, Store
+from blurfit.store.store import Store
 
 _log = logging.getLogger("blurfit.audit_log")
 

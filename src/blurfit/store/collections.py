@@ -33,8 +33,8 @@ out, so they should be the same. Whether a course is paused, and its date, depen
 answers, and nothing is published of what a wave holds before it is fixed, so no promise changes.
 
 **Invitations belong to the course**, for all of its waves, and each is good in one wave alone,
-which a lot decides (`blurfit.agreement.waves`). One that was used is gone: whoever was invited once
-takes part once.
+which a lot decides (`blurfit.agreement.mechanisms`). One that was used is gone: whoever was invited
+once takes part once.
 
 **Roles.** A store that collects whole submissions has the role "whole". Of two databases the first
 gets the masked numbers and the second the seeds of the masks. The role never changes.
