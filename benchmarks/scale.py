@@ -28,8 +28,7 @@ from rich.console import Console
 
 from blurfit import Agreement, Numeric, Schema, Store, Submissions, perturb_table
 from blurfit.contributor.sending import blur_table
-from blurfit.files.engines import Cluster, Engine, Threads
-from blurfit.files.learn import Work, totals
+from blurfit.files.learn import Cluster, Engine, Threads, Work, totals
 from blurfit.learning.sums import Totals
 from blurfit.messages.files import Writer
 from blurfit.simulation.sampler import exact_totals, sampler_for

@@ -36,8 +36,7 @@ from blurfit.protocol import RemoteDatabase
 from blurfit.randomness import new_groups
 from blurfit.schema.columns import Numeric
 from blurfit.schema.schema import Schema, Units, units, values
-from blurfit.service.app import Limits, Service
-from blurfit.service.server import in_a_thread
+from blurfit.service.app import Limits, Service, in_a_thread
 from blurfit.simulation import Census, make_census
 from blurfit.store.store import Store
 

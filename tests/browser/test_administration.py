@@ -14,8 +14,7 @@ from blurfit import Agreement, Numeric, Schema, Store, perturb_table
 from blurfit import protocol as tokens
 from blurfit.agreement.plan import Plan
 from blurfit.learning.outlook import outlook
-from blurfit.service.app import Service
-from blurfit.service.server import in_a_thread
+from blurfit.service.app import Service, in_a_thread
 
 from .conftest import Visitor, be_sure, enter, invitations
 

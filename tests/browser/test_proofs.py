@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from blurfit import Agreement, Numeric, Schema
 from blurfit import protocol as tokens
-from blurfit.audit.provers import verdicts
+from blurfit.audit.agreements import verdicts
 from blurfit.contributor.blur import PROOF_BYTES, blur, proved_with
 from blurfit.messages.submissions import new_key, public_key, unseal
 from blurfit.proofs.field import MODULUS

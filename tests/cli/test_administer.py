@@ -15,7 +15,7 @@ import pytest
 
 from blurfit import protocol as tokens
 from blurfit.agreement.plan import Plan
-from blurfit.cli.administer import read, written
+from blurfit.cli.collect import read, written
 from blurfit.contributor.blur import perturb_table
 from blurfit.contributor.client import Client
 from blurfit.errors import instant

@@ -19,8 +19,7 @@ from blurfit.errors import (
 from blurfit.protocol import RemoteDatabase, hashed, new_token
 from blurfit.schema.schema import Numeric, Schema
 from blurfit.service.administration import agreed_from
-from blurfit.service.app import Service
-from blurfit.service.server import in_a_thread
+from blurfit.service.app import Service, in_a_thread
 from blurfit.store.store import Store
 
 SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))

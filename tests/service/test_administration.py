@@ -29,8 +29,7 @@ from blurfit.messages.signing import Signer, new_key
 from blurfit.protocol import JSON, counts_at, hashed, new_token, refuse_if_uneven
 from blurfit.service.administration import agreed_from
 from blurfit.service.answers import HEADERS
-from blurfit.service.app import Limits, Service
-from blurfit.service.server import in_a_thread
+from blurfit.service.app import Limits, Service, in_a_thread
 from blurfit.store.arrivals import RIGHTS
 from support.requests import ADMINISTRATOR, TOKEN, as_json, opened, opening, refused, send
 from support.sharing import arrival, marked, new_agreement

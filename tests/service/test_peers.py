@@ -26,9 +26,8 @@ from blurfit.model.statement import as_markdown
 from blurfit.protocol import BINARY, Exchange, RemoteDatabase, joined
 from blurfit.service import peers as module
 from blurfit.service.answers import Signatory
-from blurfit.service.app import Service
+from blurfit.service.app import Service, in_a_thread
 from blurfit.service.peers import RemotePeer
-from blurfit.service.server import in_a_thread
 from blurfit.store import blocks as sets
 from blurfit.store.blocks import held_identifiers
 from blurfit.store.joint import digest_of

@@ -87,7 +87,7 @@ from blurfit.errors import (
 )
 from blurfit.schema.columns import Categorical, Numeric, TimeToEvent
 from blurfit.schema.derived import Curve
-from blurfit.schema.schema import Categorical, Schema, independent, joint_form, values
+from blurfit.schema.schema import Schema, independent, joint_form, values
 from blurfit.schema.table import listed
 from blurfit.theory.coded import ONE, Code, CodedForm, Weighting
 from blurfit.theory.events import EventForm

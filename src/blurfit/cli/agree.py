@@ -29,8 +29,7 @@ import msgspec
 import blurfit as bf
 from blurfit.agreement.terms import TERMS, Terms, require_together
 from blurfit.cli import _common as common
-from blurfit.cli._common import ExistingFile, NewFile, Out
-from blurfit.cli._options import Answer, Together, command
+from blurfit.cli._common import Answer, ExistingFile, NewFile, Out, Together, command
 from blurfit.errors import InfeasibleError, InvalidValueError
 
 if TYPE_CHECKING:

@@ -18,8 +18,16 @@ import click
 import blurfit as bf
 from blurfit import protocol
 from blurfit.cli import _common as common
-from blurfit.cli._common import STORE, AnyFile, ExistingFile, Out, StorePlace
-from blurfit.cli._options import Answer, command, for_scripts
+from blurfit.cli._common import (
+    STORE,
+    Answer,
+    AnyFile,
+    ExistingFile,
+    Out,
+    StorePlace,
+    command,
+    for_scripts,
+)
 from blurfit.cli.agree import EXAMPLE, SEED, made_up_people
 from blurfit.errors import InvalidValueError
 
@@ -112,7 +120,8 @@ def appoint(store: Any, token_file: Path | None, *, replace: bool = False) -> st
 
 def share_key_in(path: Path) -> tuple[str, str]:
     """Return the private key that opens shares, made if there is none, and what to say of it."""
-    from blurfit.messages.submissions import new_key, public_key
+    from blurfit.messages.signing import new_key
+    from blurfit.messages.submissions import public_key
 
     private, public = key_in("--share-key-file", path, new_key, public_key)
     return private, f"Shares can be sealed to {public} (`blurfit agree --database-key`)."
@@ -163,9 +172,8 @@ def key_in(
 def serve(asked: Serving) -> None:
     """Collect submissions over HTTP, lose nothing, publish once."""
     from blurfit.service.answers import Metrics
-    from blurfit.service.app import Limits, Service
+    from blurfit.service.app import Limits, Service, leave_threads_behind, refuse_unless_possible
     from blurfit.service.limits import IN_FLIGHT
-    from blurfit.service.server import leave_threads_behind, refuse_unless_possible
     from blurfit.store.database import CONNECTIONS
 
     most = asked.body_limit * 2**20
@@ -233,20 +241,20 @@ def run(service: Callable[[int], Any], asked: Serving, said: str, signs: str) ->
     """
     import uvicorn
 
-    from blurfit.service import limits, server
+    from blurfit.service import app, limits
 
     certificate, key, workers = asked.tls_certificate, asked.tls_key, asked.workers
-    server.prepare_process()
+    app.prepare_process()
 
-    def configured_for(app: Any) -> uvicorn.Config:
-        config = server.configured(
-            app,
+    def configured_for(served: Any) -> uvicorn.Config:
+        config = app.configured(
+            served,
             bounds=limits.Bounds(connections=limits.raise_descriptor_limit()),
             host=asked.host,
             port=asked.port,
             access_log=asked.access_log,
             log_level="info" if asked.access_log else "warning",
-            log_config=server.configuration(asked.log_format, access=asked.access_log),
+            log_config=app.configuration(asked.log_format, access=asked.access_log),
             ssl_certfile=certificate,
             ssl_keyfile=key,
             proxy_headers=bool(asked.trusted_proxies),
@@ -269,7 +277,7 @@ def run(service: Callable[[int], Any], asked: Serving, said: str, signs: str) ->
             f"Cannot use --tls-certificate {certificate!r}: {error}."
         ) from error
     try:  # before anyone is told to come
-        sockets = server.listening(asked.host, asked.port, workers, config.backlog)
+        sockets = app.listening(asked.host, asked.port, workers, config.backlog)
     except OSError as error:
         words = f"Cannot listen on {asked.host}:{asked.port}; try another --port."
         raise InvalidValueError(f"{words} ({error.strerror or error})") from error
@@ -285,14 +293,14 @@ def run(service: Callable[[int], Any], asked: Serving, said: str, signs: str) ->
     def work(number: int, own: Any) -> None:
         config = configured_for(service(number))
         reload(config)
-        server.Worker(config).run(sockets=[own])
+        app.Worker(config).run(sockets=[own])
 
     try:
         if workers == 1:
             reload(config)
-            server.Server(config).run(sockets=sockets)
+            app.Server(config).run(sockets=sockets)
         else:
-            server.Workers(work, sockets, reloads).run()
+            app.Workers(work, sockets, reloads).run()
     except KeyboardInterrupt:
         click.echo("Stopped; what was acknowledged is stored.")
 

@@ -16,8 +16,17 @@ import click
 import blurfit as bf
 from blurfit.cli import RefusedError
 from blurfit.cli import _common as common
-from blurfit.cli._common import ExistingFile, NewFile, Out, Picture, PublicFile, Releases
-from blurfit.cli._options import Answer, command, for_scripts
+from blurfit.cli._common import (
+    Answer,
+    ExistingFile,
+    NewFile,
+    Out,
+    Picture,
+    PublicFile,
+    Releases,
+    command,
+    for_scripts,
+)
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.private_files import replacing
 
@@ -61,8 +70,7 @@ def learn(
             folder in which each agreement has its own. Needed as soon as one of FILES is a URL.
         plan: Learn a wave of this plan, together with its earlier waves (--release).
     """
-    from blurfit.files.engines import Cluster, Threads
-    from blurfit.files.learn import release_files
+    from blurfit.files.learn import Cluster, Threads, release_files
     from blurfit.model.release import without_a_model
 
     if scheduler is not None and engine != "dask":

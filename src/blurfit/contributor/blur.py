@@ -27,8 +27,8 @@ of (`blurfit.agreement.terms`). So the sums are those of one database, to the la
 *With proofs* (`Agreement.proofs`) the numbers are shared digit by digit in a field instead, with a
 proof that they are short (`blurfit.proofs.prio3`): the first database gets the digits less a mask
 and its half of the proof, the second the seed of both. What the two tell each other when they
-verify can be made up from nothing as well (`blurfit.proofs.flp`), so all of this stands, as far as
-nobody can tell TurboSHAKE128 from a random function.
+verify can be made up from nothing as well (`blurfit.proofs.prio3`), so all of this stands, as far
+as nobody can tell TurboSHAKE128 from a random function.
 
 A seed is drawn for each record and used once: `blurfit.contributor.journal` keeps what was drawn
 until both have it.

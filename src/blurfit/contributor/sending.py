@@ -64,8 +64,8 @@ from blurfit import private_files, randomness
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.mechanisms import require_group
 from blurfit.budget import Budget, Expense
-from blurfit.contributor.blur import codes_of_people, messages_of, named, require_whose
-from blurfit.contributor.journal import Journal, Portion, Signatures
+from blurfit.contributor.blur import Portion, codes_of_people, messages_of, named, require_whose
+from blurfit.contributor.journal import Journal, Signatures
 from blurfit.data import ByteArray, FloatArray, IntArray
 from blurfit.errors import (
     ConflictError,

@@ -40,8 +40,7 @@ from blurfit.errors import (
     whole,
 )
 from blurfit.forecast import DRAWS, TOLERANCE
-from blurfit.forecast.population import CollectionSums, People, Population, Samples
-from blurfit.forecast.sent import Exits, under
+from blurfit.forecast.population import CollectionSums, Exits, People, Population, Samples, under
 from blurfit.schema.columns import TimeToEvent
 from blurfit.schema.schema import Numeric, Schema
 from blurfit.simulation.sampler import sampler_for
@@ -464,7 +463,7 @@ def fitting(schema: Schema, population: People) -> People:
             return population
         raise InvalidValueError(
             "Expected people of whom it is known when they left, for a schema with a time to an "
-            "event: blurfit.forecast.sent.Exits, made with the same schema."
+            "event: blurfit.forecast.population.Exits, made with the same schema."
         )
     columns = [name for one in schema.questions for name in one.columns]
     numeric = isinstance(schema.target, Numeric)

@@ -41,7 +41,7 @@ from blurfit.protocol import (
 )
 from blurfit.schema.imports import from_xlsform
 from blurfit.schema.schema import Schema
-from blurfit.service.answers import as_json, shown
+from blurfit.service.answers import as_json, shown, told
 from blurfit.service.endpoints import (
     AGREED,
     Count,
@@ -73,7 +73,6 @@ from blurfit.service.operations import (
     query,
 )
 from blurfit.service.peers import Jobs
-from blurfit.service.translation import told
 from blurfit.store.arrivals import ADMINISTRATOR, Bearer, LogEntry
 from blurfit.store.blocks import Comparison
 from blurfit.store.collections import Status

@@ -1,22 +1,33 @@
-"""What anyone may read and contributors may do, and how it is told who may do more.
+"""What anyone may read and contributors may do, how it is told who may do more, and the pages.
 
-`{fingerprint}` is that of a course, or of one of its waves. Pages compute no statistics: estimates
-and tables are told to them.
+`{fingerprint}` is that of a course, or of one of its waves.
+
+**Pages** are static files, read once, served with headers under which they can ask nobody else.
+There is no build step. A page is a title and what is within its frame, which all share, with the
+scripts that it imports named at once, so that they come together. It reads its address (an
+invitation is after #) and asks the service for the rest, as any other program would; it computes no
+statistics. Its policy allows scripts, styles and requests of this service alone, none of them
+inline, and no text may become HTML.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable
+import re
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from functools import partial, wraps
+from functools import cache, partial, wraps
+from importlib.resources import files
+from string import Template
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, Struct
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Route
 
 from blurfit import protocol
 from blurfit.agreement.agreement import AgreementDocument
@@ -38,20 +49,23 @@ from blurfit.protocol import (
 )
 from blurfit.schema.columns import Categorical
 from blurfit.schema.derived import Curve, Poly
-from blurfit.service import website
 from blurfit.service.answers import (
     ASKED_AFTER,
     FOREVER,
+    LANGUAGES,
     Document,
     Endpoint,
     Kept,
     Metrics,
+    Origins,
     Shelf,
     Signatory,
     as_json,
     called,
     for_strangers,
     shown,
+    told,
+    words_in,
 )
 from blurfit.service.intake import origins_in
 from blurfit.service.limits import document_in, held_by, run_in_daemon_thread
@@ -59,17 +73,18 @@ from blurfit.service.operations import (
     OBJECT,
     SAME,
     TEXT,
+    Operation,
     answer,
     array,
     content,
     get,
     header,
+    operation,
     or_page,
     post,
     query,
     reference,
 )
-from blurfit.service.translation import LANGUAGES, told
 from blurfit.store.arrivals import Bearer, Right
 from blurfit.store.collections import Status
 from blurfit.store.store import Store
@@ -288,9 +303,9 @@ class Reading:
     @get(ONE_COLLECTION, or_page(answer(Status, "The state.")))
     def collection(self, request: Request) -> Response:
         """State, count and quorum of a collection and of its waves, or its page for a browser."""
-        if website.wants_page(request):
+        if wants_page(request):
             others = origins_in(self.store, fingerprint_in(request))
-            return website.collection_page(request, others)
+            return collection_page(request, others)
         response = as_json(for_strangers(self.store.status(fingerprint_in(request))))
         response.headers["vary"] = "accept"
         return response
@@ -513,3 +528,134 @@ class Contributing:
 
         async with self._turn:
             return await run_in_daemon_thread(work)
+
+
+# ---- pages
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'"
+)
+PAGE_HEADERS = {
+    "content-security-policy": POLICY,
+    "cross-origin-opener-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+}
+PAGES = {
+    "/": ("home.html", "All collections"),
+    "/c/{fingerprint}": ("contribute.html", "Contribute"),
+    "/m/{fingerprint}": ("model.html", "A model"),
+    "/admin": ("administration.html", "Administration"),
+    "/glossary": ("glossary.html", "What words mean"),
+}
+COLLECTION, MISSING, FRAME = "collection.html", "missing.html", "frame.html"
+IMPORT = re.compile(r'^(?:import|export) [^;]*?from "\./(.*?)";', re.M)
+MEDIA_TYPES = {
+    "html": "text/html; charset=utf-8",
+    "css": "text/css; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "svg": "image/svg+xml",
+}
+
+
+@cache
+def all_files() -> Mapping[str, Kept]:
+    """Return every file of the pages; asked after, so that those of a page are of one age."""
+    folder = files("blurfit.service").joinpath("pages")
+    texts = {entry.name: entry.read_text(encoding="utf-8") for entry in folder.iterdir()}
+    for name in [name for name in texts if name.endswith(".en.js")]:
+        for one in LANGUAGES:
+            if one != "en":
+                texts[name.replace(".en.", f".{one}.")] = words_in(one, texts[name])
+    frame, found = Template(texts.pop(FRAME)), {}
+    for name, text in texts.items():
+        kind = MEDIA_TYPES[name.rpartition(".")[2]]
+        headers = ASKED_AFTER
+        if kind == MEDIA_TYPES["html"]:
+            title, _, page = text.rstrip().partition("\n")
+            scripts = _scripts(name.replace(".html", ".js"), texts)
+            text = frame.substitute(title=title, scripts=scripts, page=page)
+            headers = headers | PAGE_HEADERS
+        found[name] = Kept.made(text.encode(), kind, headers)
+    return found
+
+
+def _scripts(own: str, texts: Mapping[str, str]) -> str:
+    """Name a page's script, and before it all that it imports, and what those import."""
+    if own not in texts:
+        return ""
+    needed: set[str] = set()
+    waiting = [own]
+    while waiting:
+        new = set(IMPORT.findall(texts[waiting.pop()])) - needed
+        needed |= new
+        waiting += new
+    links = [f'<link rel="modulepreload" href="/pages/{name}">' for name in sorted(needed)]
+    return "\n".join((*links, f'<script type="module" src="/pages/{own}"></script>'))
+
+
+def page_routes(origins: Origins) -> list[Route]:
+    """Return the pages' addresses; `origins` tells to whom the page of a collection may send."""
+
+    def page(name: str) -> Callable[[Request], Awaitable[Response]]:
+        async def endpoint(request: Request) -> Response:
+            sends = name == PAGES["/c/{fingerprint}"][0]
+            others = await origins(request.path_params["fingerprint"]) if sends else ()
+            return _page(request, name, others)
+
+        return endpoint
+
+    found = [Route(path, page(name), methods=["GET"]) for path, (name, _) in PAGES.items()]
+    return [*found, Route("/pages/{name}", _file, methods=["GET"])]
+
+
+def page_operations() -> Iterator[Operation]:
+    """Describe the pages; what they show they ask for at the other addresses."""
+    page = content("A page.", "text/html") | SAME
+    lost = {"404": content("A page that says that this is not a fingerprint.", "text/html")["200"]}
+    file = content("A file.", "text/css", "text/javascript", "image/svg+xml") | SAME
+    name = {"name": "name", "in": "path", "required": True, "schema": TEXT}
+    for path, (_, title) in PAGES.items():
+        yield operation(
+            "get", path, f"{title}, as a page", page | lost if "{fingerprint}" in path else page
+        )
+    yield operation(
+        *("get", "/pages/{name}", "Parts of the pages", file, protocol.NOT_FOUND),
+        parameters=[name],
+    )
+
+
+def wants_page(request: Request) -> bool:
+    """Tell whether a browser asks on behalf of a person; programs ask for JSON, or for anything."""
+    accepted = request.headers.get("accept", "")
+    return "text/html" in accepted and "application/json" not in accepted
+
+
+def collection_page(request: Request, others: Sequence[str] = ()) -> Response:
+    """Return the page of a collection, which asks its `others` how many they have."""
+    response = _page(request, COLLECTION, others)
+    response.headers["vary"] = "accept, accept-encoding"
+    return response
+
+
+def missing_page(request: Request) -> Response:
+    """Return the page for a person at an address where there is nothing."""
+    return all_files()[MISSING].answer(request, 404)
+
+
+def _page(request: Request, name: str, others: Sequence[str] = ()) -> Response:
+    """Return a page, which says itself what is wrong with its address; it may ask `others`."""
+    fingerprint = request.path_params.get("fingerprint")
+    is_address = fingerprint is None or re.fullmatch("[0-9a-f]{64}", fingerprint)
+    response = all_files()[name].answer(request, 200 if is_address else 404)
+    allowed = " ".join(("connect-src 'self'", *others))
+    response.headers["content-security-policy"] = POLICY.replace("connect-src 'self'", allowed)
+    return response
+
+
+async def _file(request: Request) -> Response:
+    found = all_files().get(request.path_params["name"])
+    if found is None or found.media_type == MEDIA_TYPES["html"]:
+        raise HTTPException(404)
+    return found.answer(request)
