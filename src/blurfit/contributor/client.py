@@ -42,6 +42,7 @@ from typing import Any
 
 import httpx2 as httpx
 
+from blurfit import errors
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.mechanisms import require_group
 from blurfit.agreement.plan import Agreed, Plan, read_agreed
@@ -61,14 +62,6 @@ from blurfit.contributor.sending import (
     Invitations,
     groups_of,
     send_table,
-)
-from blurfit.errors import (
-    BetweenWavesError,
-    ConflictError,
-    InvalidValueError,
-    NotCertifiedError,
-    ServiceError,
-    WaveClosedError,
 )
 from blurfit.messages.signing import about_submissions, is_signed
 from blurfit.messages.submissions import BATCH_MAGIC, Role, Submission, Submissions, rows_in, seal
@@ -117,7 +110,7 @@ class Client(Closeable):
         pause: Callable[[float], object] = time.sleep,
     ) -> None:
         if len(urls) not in (1, 2):
-            raise InvalidValueError(
+            raise errors.InvalidValueError(
                 f"Expected the address of one database, or of two, and got {len(urls)}."
             )
         self.exchanges = [
@@ -134,7 +127,7 @@ class Client(Closeable):
         """For the two databases that an agreement or a plan names, or else the one at `url`."""
         named_there = [one.url for one in agreed.databases]
         if url is not None and named_there:
-            raise InvalidValueError(
+            raise errors.InvalidValueError(
                 f"Expected no --to {url}: the agreement names its two databases, "
                 f"{' and '.join(named_there)}."
             )
@@ -173,7 +166,7 @@ class Client(Closeable):
                 path = path_of(agreed.fingerprint)
                 states = {decoded(one.get(path)).get("state") for one in self.exchanges}
                 if states != {"collecting"}:
-                    raise WaveClosedError(
+                    raise errors.WaveClosedError(
                         f"Wave {wave.number} has closed, and nothing was blurred or sent. "
                         f"Contribute under the plan {wave.plan}: it tells which wave collects now."
                     )
@@ -185,14 +178,14 @@ class Client(Closeable):
                 return self._known(found[0])
             waves = [1 if one.wave is None else one.wave.number for one in found]
             if len(set(waves)) == 1:
-                raise NotCertifiedError(
+                raise errors.NotCertifiedError(
                     f"The two databases announce different agreements for wave {waves[0]}, "
                     f"{' and '.join(one.fingerprint for one in found)}. Nothing has left. Send "
                     "nothing under either."
                 )
             if time.monotonic() > deadline:
                 one, other = (database.name for database in agreed.databases)
-                raise BetweenWavesError(
+                raise errors.BetweenWavesError(
                     f"{one} is at wave {waves[0]} and {other} at wave {waves[1]}. Nothing was "
                     "blurred; try again when both are at the same."
                 )
@@ -217,7 +210,7 @@ class Client(Closeable):
         """Remember an agreement, and refuse one that is for other databases than these."""
         there = tuple(one.url for one in agreement.databases)
         if there != self.services if there else len(self.services) != 1:
-            raise InvalidValueError(
+            raise errors.InvalidValueError(
                 f"Expected a client for {' and '.join(there) or 'one database'}, and this "
                 f"one is for {' and '.join(self.services)}: Client.of(agreement) makes it."
             )
@@ -311,7 +304,7 @@ class Client(Closeable):
         if invitations and (
             len(invitations) != wanted or any(isinstance(one, str) for one in invitations)
         ):
-            raise InvalidValueError(
+            raise errors.InvalidValueError(
                 f"Expected {'one invitation' if wanted == 1 else 'two invitations'} for each "
                 f"record, one from each database, and got {len(invitations)}: for a table, a list "
                 "from each database."
@@ -330,7 +323,7 @@ class Client(Closeable):
         with Journal(path, once, services.kind, "", 1) as kept:
             pending = list(kept.pending())
             if kept.blurred() and not pending:
-                raise ConflictError(TOOK_PART.format(who=repr(person) if person else "You"))
+                raise errors.ConflictError(TOOK_PART.format(who=repr(person) if person else "You"))
             while True:
                 if pending:
                     part = pending.pop()
@@ -344,7 +337,7 @@ class Client(Closeable):
                 found = kept.receipt(self.services)
                 kept.forget_secret()
                 if outcome == "late":
-                    raise WaveClosedError(LEFT_OUT)
+                    raise errors.WaveClosedError(LEFT_OUT)
                 return found
 
     def _blurred_now(
@@ -371,7 +364,7 @@ def checked(
     key = keys[role == "second"]
     signed = about_submissions("receipt", fingerprint, role, _identifiers(message))
     if not is_signed(signed, key, found.signature):
-        raise ServiceError(
+        raise errors.ServiceError(
             f"Expected an acknowledgement that is signed with the key of the agreement, {key}, and "
             "got one that is not: something else answered in place of the service. Nothing counts "
             "as stored; send the same again when the service is back."

@@ -60,21 +60,13 @@ from typing import Any
 
 import numpy as np
 
-from blurfit import private_files, randomness
+from blurfit import errors, private_files, randomness
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.mechanisms import require_group
 from blurfit.budget import Budget, Expense
 from blurfit.contributor.blur import Portion, codes_of_people, messages_of, named, require_whose
 from blurfit.contributor.journal import Journal, Signatures
 from blurfit.data import ByteArray, FloatArray, IntArray
-from blurfit.errors import (
-    ConflictError,
-    InvalidValueError,
-    NotInvitedError,
-    Progress,
-    WaveClosedError,
-    silent,
-)
 from blurfit.messages.files import SUFFIXES, Writer, open_submissions, rows_at_once
 from blurfit.messages.submissions import Submissions
 from blurfit.protocol import hashed
@@ -135,8 +127,8 @@ def send_table(
     person: str | None = None,
     other_people: bool = False,
     receipt: str | Path | None = None,
-    progress: Progress = silent,
-    waiting: Callable[[Mapping[int, int]], object] = silent,
+    progress: errors.Progress = errors.silent,
+    waiting: Callable[[Mapping[int, int]], object] = errors.silent,
 ) -> int:
     """Blur every row of a CSV or Parquet file and hand it over; how many rows is returned.
 
@@ -164,7 +156,7 @@ def send_table(
     source: TableFile | _People = file
     if person is not None:
         if not agreement.diaries:
-            raise InvalidValueError(
+            raise errors.InvalidValueError(
                 f"Expected no person={person!r}: the agreement takes one row of each person. "
                 "Agree with diaries."
             )
@@ -183,12 +175,12 @@ def send_table(
         if not other_people:
             try:
                 account.claim(agreement.once, known, kept.identity)
-            except ConflictError:
+            except errors.ConflictError:
                 if kept.is_new:
                     kept.discard()
                 raise
         if destination.kind == "file" and kept.agreements() - {agreement.fingerprint}:
-            raise ConflictError(
+            raise errors.ConflictError(
                 "These rows were blurred for a file of another wave of this plan, and nobody takes "
                 "part twice: go on with that wave's agreement, or copy the file."
             )
@@ -221,12 +213,12 @@ def send_table(
             later = zip(*np.unique(np.sort(groups)[done:], return_counts=True), strict=True)
             waiting({int(group): int(count) for group, count in later})
         elif destination.moves_on and not sent and not missed:
-            raise ConflictError(_TOOK_PART.format(where="this plan"))
+            raise errors.ConflictError(_TOOK_PART.format(where="this plan"))
         words = f"{_LATE.format(late) if late else ''}{_MISSED.format(missed) if missed else ''}"
         if words:
-            raise WaveClosedError(f"{words}All other rows have been sent, or wait.")
+            raise errors.WaveClosedError(f"{words}All other rows have been sent, or wait.")
         if done and not destination.moves_on and agreement.fingerprint not in kept.agreements():
-            raise ConflictError(_TOOK_PART.format(where="an earlier wave of this plan"))
+            raise errors.ConflictError(_TOOK_PART.format(where="an earlier wave of this plan"))
         progress(done, rows)
         return done - kept.left_out()
 
@@ -319,13 +311,13 @@ def groups_of(agreement: Agreement, invitations: Invitations, rows: int) -> Byte
     if agreement.admission == "anyone":
         return new_groups(wave.lot, rows, wave.number)
     if not any(invitations):
-        raise NotInvitedError(
+        raise errors.NotInvitedError(
             "Expected an invitation for each row: the plan is for people who are invited. Nothing "
             "was blurred or sent. Ask whoever invited you."
         )
     each = [[wave.lot.group_of(hashed(one)) for one in some[:rows]] for some in invitations]
     if any(some != each[0] for some in each):
-        raise InvalidValueError(
+        raise errors.InvalidValueError(
             "Expected the two invitations of each row to be for the same group: join them within "
             "each group, as `blurfit invite --both` and the administration page do."
         )
@@ -341,7 +333,7 @@ def invitations_for(rows: int, invitations: Sequence[str], whose: str = "") -> l
     """Return different invitations, at least as many as there are rows, or none at all."""
     different = list(dict.fromkeys(invitations))
     if different and len(different) < rows:
-        raise InvalidValueError(
+        raise errors.InvalidValueError(
             f"Expected an invitation {whose}for each of {rows} rows, and got {len(different)} "
             "different ones. `blurfit invite` makes more."
         )
@@ -358,9 +350,13 @@ def blur_table(agreement: Agreement, table: str | Path, out: str | Path, **optio
     agreement.verify()
     path = Path(out)
     if path.suffix.lower() not in SUFFIXES:
-        raise InvalidValueError(f"Expected --out {str(path)!r} to end in {' or '.join(SUFFIXES)}.")
+        raise errors.InvalidValueError(
+            f"Expected --out {str(path)!r} to end in {' or '.join(SUFFIXES)}."
+        )
     if path.exists() and path.samefile(table):
-        raise InvalidValueError(f"Expected --out {str(path)!r} to be another file than the table.")
+        raise errors.InvalidValueError(
+            f"Expected --out {str(path)!r} to be another file than the table."
+        )
     return send_table(agreement, table, _File(agreement, path), **options)
 
 
@@ -391,7 +387,7 @@ class _File(Destination):
             with open_submissions(self._path, self._agreement.layout) as written:
                 if written.all_rows() == rows:
                     return
-        raise ConflictError(
+        raise errors.ConflictError(
             f"These rows have been blurred and written to a file already, as {str(journal.path)!r} "
             "says: a second blur of the same people would let their noise be averaged. Copy the "
             "file that was written then."
@@ -465,7 +461,7 @@ class Account:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             private_files.create(self.path)
         except OSError as error:
-            raise InvalidValueError(
+            raise errors.InvalidValueError(
                 f"Expected {str(self.folder)!r} to be a folder that can be written, where blurfit "
                 f"remembers which tables were blurred: {error}. Set {private_files.HOME} to "
                 "another one."
@@ -503,7 +499,7 @@ class Account:
             query = "SELECT journal FROM tables WHERE fingerprint = ? AND rows = ?"
             (before,) = file.execute(query, names).fetchone()
         if before != journal:
-            raise ConflictError(
+            raise errors.ConflictError(
                 "These very rows were blurred before under this agreement, from this or another "
                 "file, with another journal. A second blur of the same people would let their "
                 "noise be averaged: go on with the first journal. If they are other people who "

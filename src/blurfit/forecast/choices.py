@@ -28,20 +28,12 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, logit
 
+from blurfit import errors
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.numbers import LIARS, push_of_liars
 from blurfit.agreement.plan import Plan
 from blurfit.agreement.terms import Mechanism
 from blurfit.data import FloatArray
-from blurfit.errors import (
-    BlurfitError,
-    InfeasibleError,
-    InvalidValueError,
-    Progress,
-    inside_unit_interval,
-    one_of,
-    silent,
-)
 from blurfit.forecast.population import People, Population, Samples
 from blurfit.forecast.sweep import (
     Case,
@@ -90,14 +82,14 @@ def advise(
     terms: Mapping[str, Any] | None = None,
     goal: str = "error",
     seed: int = 0,
-    progress: Progress = silent,
+    progress: errors.Progress = errors.silent,
 ) -> Advice:
     """Return the terms that minimise the expected error (or, goal="upper", the band's upper end).
 
     What is in `terms` is fixed. Searched are `constant` and `weights` for moment; l2,
     `weight_bound`, `split` and, with a local target, `local_share` for input.
     """
-    one_of(GOALS, goal=goal)
+    errors.one_of(GOALS, goal=goal)
     fixed = dict(terms or {})
 
     luck = [Samples(fitting(schema, population), TUNING_DRAWS, seed + k) for k in range(2)]
@@ -113,7 +105,9 @@ def advise(
     if local_epsilon is None:
         start.pop("local_share", None)
     if not start:
-        raise InfeasibleError(f"Every free term of {mechanism!r} is fixed: nothing is left to try.")
+        raise errors.InfeasibleError(
+            f"Every free term of {mechanism!r} is fixed: nothing is left to try."
+        )
 
     def chosen(point: Point) -> dict[str, Any]:
         return _as_terms(default, _read(start, point))
@@ -122,7 +116,7 @@ def advise(
         progress()
         try:
             seen = tried(chosen(point), fresh=False)
-        except BlurfitError:
+        except errors.BlurfitError:
             return math.inf
         missing = math.isnan(seen.error) or seen.refused > 0
         return math.inf if missing else math.log(float(getattr(seen, goal)))
@@ -130,7 +124,7 @@ def advise(
     found = chosen(descend(value, _write(start), steps=EVALUATIONS, reach=0.6, tolerance=0.02))
     before, after = tried({}, fresh=True), tried(found, fresh=True)
     if math.isnan(before.error) and math.isnan(after.error):
-        raise InfeasibleError(
+        raise errors.InfeasibleError(
             f"Expected contributors={contributors} to give a model: {before.reason}. Take "
             "more contributors, or mechanism='moment'."
         )
@@ -245,7 +239,9 @@ def people_and_rows(
     `explained` is R² of the made-up target; the seed decides which rows are in which half.
     """
     if len(rows) < 4:
-        raise InvalidValueError(f"Expected at least 4 public rows to forecast with: {len(rows)}.")
+        raise errors.InvalidValueError(
+            f"Expected at least 4 public rows to forecast with: {len(rows)}."
+        )
     order = np.random.default_rng([seed, 4]).permutation(len(rows))
     half = len(rows) // 2
     people = Population.beside(schema, rows[order[:half]], explained=explained, seed=seed)
@@ -258,7 +254,7 @@ def forecast_beside(
     rows: FloatArray,
     *,
     terms: Mapping[str, Any] | None = None,
-    progress: Progress = silent,
+    progress: errors.Progress = errors.silent,
     **asked: Any,
 ) -> PublicForecast:
     """Sweep over contributors × ε × local targets, the quorum met exactly, for `moment`; what else
@@ -277,7 +273,7 @@ def forecast_agreement_beside(
     population: People,
     rows: FloatArray,
     *,
-    progress: Progress = silent,
+    progress: errors.Progress = errors.silent,
     **asked: Any,
 ) -> PublicForecast:
     """Sweep over sizes under one agreement, whose release is read alone and beside the rows; what
@@ -310,11 +306,11 @@ def moved_by_liars(
     """Return by how much this share of liars could move each coefficient, in the user's units;
     infinite where there is no bound.
     """
-    inside_unit_interval(share=share)
+    errors.inside_unit_interval(share=share)
     form = agreement.form if agreement.shows_sums else None
     joint = isinstance(form, JointForm) and not isinstance(form, TargetForm)
     if not joint or not isinstance(population, Population) or population.outputs > 1:
-        raise InfeasibleError(
+        raise errors.InfeasibleError(
             "Expected an agreement by moment that sends everything, with one number or label as "
             "the target, no groups, no weights and no later wave: for others this is not forecast. "
             "A plan is forecast as a whole."
@@ -340,11 +336,11 @@ def moved_in_waves(plan: Plan, population: People, seed: int = 0) -> dict[str, f
         drawn = generator.integers(0, len(population.rows), plan.terms.quorum)
         try:
             model = fit_in_waves(plan, population.rows[drawn, 1:], generator).model
-        except InfeasibleError:
+        except errors.InfeasibleError:
             continue
         each += [dict(one) for one in model.liars]
     if not each:
-        raise InfeasibleError(
+        raise errors.InfeasibleError(
             "None of the simulated courses of this plan gave standard errors, without which this "
             "is not forecast: raise the quorum or epsilon."
         )

@@ -63,16 +63,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Scope, Send
 
-from blurfit import protocol
+from blurfit import errors, protocol
 from blurfit.agreement.agreement import Agreement
-from blurfit.errors import (
-    BlurfitError,
-    InfeasibleError,
-    InvalidValueError,
-    NotPublishedError,
-    ServiceError,
-    StorageError,
-)
 from blurfit.messages.signing import (
     Deed,
     Signature,
@@ -267,11 +259,11 @@ class Refusals:
     async def send(
         self,
         send: Send,
-        error: BlurfitError | RequestError,
+        error: errors.BlurfitError | RequestError,
         more: Iterable[tuple[bytes, bytes]] = (),
     ) -> None:
         """Answer with an error."""
-        if isinstance(error, StorageError):
+        if isinstance(error, errors.StorageError):
             _log.error("%s", error)
         kind, problem = protocol.of_error(error)
         self.metrics.refused(kind.name)
@@ -443,7 +435,7 @@ class Signatory:
         """Refuse an agreement under which this service would have to sign, and cannot."""
         wanted = key_of(agreement, role)
         if wanted is not None and wanted != self.key:
-            raise InfeasibleError(
+            raise errors.InfeasibleError(
                 f"Expected this service to have the private key of {wanted}, with which the "
                 "agreement says that it signs: start it with `blurfit serve --signing-key-file` "
                 "and the file of that key, or agree on the key that it prints."
@@ -521,7 +513,7 @@ class Signatory:
                 and is_signed(message, one.key, one.signature)
                 for one in some
             ):
-                raise InvalidValueError(
+                raise errors.InvalidValueError(
                     f"Expected signatures of the {document} that is published here, by the keys of "
                     "the agreement: both databases publish the same bytes."
                 )
@@ -531,10 +523,10 @@ class Signatory:
         """Return what a wave shows: its sums, and the model of its course if it has that."""
         found: dict[Document, str] = {}
         name, store = collection.fingerprint, self.store
-        with suppress(NotPublishedError):
+        with suppress(errors.NotPublishedError):
             if store.shown_at(name) == name:
                 found["model"] = store.model(name)
-        with suppress(NotPublishedError):
+        with suppress(errors.NotPublishedError):
             found["moments"] = store.moments_text(name)
         return found
 
@@ -542,7 +534,7 @@ class Signatory:
         """Refuse while a signature is missing of something that is published."""
         for document in self._published(collection):
             if self.missing(collection.fingerprint, document):
-                raise ServiceError(
+                raise errors.ServiceError(
                     f"Expected the signature of {collection.agreement.databases[1].name}, and it "
                     "has not signed yet."
                 )

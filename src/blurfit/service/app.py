@@ -60,31 +60,8 @@ from blurfit import protocol
 from blurfit.errors import BlurfitError, InvalidValueError
 from blurfit.messages.signing import Signer
 from blurfit.protocol import JSON, OTHER_RELEASE, RequestError, is_old
-from blurfit.service import intake, operations
+from blurfit.service import answers, endpoints, intake, operations
 from blurfit.service.administration import Administration
-from blurfit.service.answers import (
-    OVER_TLS,
-    RAW_HEADERS,
-    Kept,
-    Metrics,
-    Refusals,
-    Shelf,
-    Signatory,
-    adding,
-    best_of,
-    charging,
-    let_across,
-    wanted,
-)
-from blurfit.service.endpoints import (
-    Contributing,
-    Papers,
-    Reading,
-    missing_page,
-    page_operations,
-    page_routes,
-    wants_page,
-)
 from blurfit.service.intake import LINGER, Collector, SubmissionPath, is_for_submissions
 from blurfit.service.limits import IN_FLIGHT, Allowance, Bounds, Gate, Limiter, proxies_in
 from blurfit.service.operations import OBJECT, SAME, answer
@@ -138,7 +115,7 @@ class Service:
     peer_options: dict[str, Any] = field(default_factory=dict, repr=False)
     limiter: Limiter | None = field(default=None, repr=False)
     collection_limiter: Limiter | None = field(default=None, repr=False)
-    metrics: Metrics = field(default_factory=Metrics, repr=False)
+    metrics: answers.Metrics = field(default_factory=answers.Metrics, repr=False)
 
     def __post_init__(self) -> None:
         metrics = self.metrics
@@ -146,7 +123,7 @@ class Service:
             self.limits.bytes_in_flight, limiter=self.limiter or self.limits.limiter()
         )
         self._collector = Collector(self.store, self.linger)
-        self._signing = Signatory(
+        self._signing = answers.Signatory(
             self.store, Signer(self.signing_key) if self.signing_key else None
         )
         self._jobs = Jobs(
@@ -154,7 +131,7 @@ class Service:
             wrote=self._collector.tidy,
         )
         self._collector.stored = self._jobs.stored
-        self._refusals = Refusals(metrics)
+        self._refusals = answers.Refusals(metrics)
         self._submissions = SubmissionPath(
             self.store,
             self._collector,
@@ -169,20 +146,22 @@ class Service:
             self._routes(metrics), redirect_slashes=False, lifespan=self._lifespan
         )
 
-    def _routes(self, metrics: Metrics) -> list[Route]:
+    def _routes(self, metrics: answers.Metrics) -> list[Route]:
         store, signing = self.store, self._signing
-        papers = Papers(store, signing, Shelf(self._allowance.turns))
+        papers = endpoints.Papers(store, signing, answers.Shelf(self._allowance.turns))
         parts = (
-            Reading(store, metrics, papers),
-            Contributing(store, signing),
+            endpoints.Reading(store, metrics, papers),
+            endpoints.Contributing(store, signing),
             Administration(store, self._jobs, papers, self.share_key, self.limits.body_bytes),
             Peering(store, self.peer_token, signing),
             self,
         )
         declared = [one for part in parts for _, one in operations.declared_by(part)]
-        self.document = operations.document([*declared, intake.operation(), *page_operations()])
-        self._description = Kept.made(msgspec.json.encode(self.document), JSON)
-        return [*operations.routes(parts), *page_routes(self._submissions.origins)]
+        self.document = operations.document(
+            [*declared, intake.operation(), *endpoints.page_operations()]
+        )
+        self._description = answers.Kept.made(msgspec.json.encode(self.document), JSON)
+        return [*operations.routes(parts), *endpoints.page_routes(self._submissions.origins)]
 
     @operations.get("/openapi.json", answer(OBJECT, "This document.") | SAME)
     async def describe(self, request: Request) -> Response:
@@ -200,7 +179,7 @@ class Service:
             await self._router(scope, receive, send)
             return
         if scope.get("scheme") == "https":
-            send = adding(send, OVER_TLS)
+            send = answers.adding(send, answers.OVER_TLS)
         started = False
 
         async def noted(message: Any) -> None:
@@ -224,8 +203,8 @@ class Service:
         client = scope.get("client")
         address = client[0] if client else ""
         accepted = dict(scope["headers"]).get(b"accept-language")  # programs name none
-        language = "en" if accepted is None else best_of(accepted.decode("latin-1"))
-        wanted.set(language)
+        language = "en" if accepted is None else answers.best_of(accepted.decode("latin-1"))
+        answers.wanted.set(language)
         if client and not self._allowance.limiter.allows(address):
             detail = "Wait a second and send the same request again; it will be counted once."
             await self._refusals.send(send, RequestError(protocol.TOO_MANY, detail))
@@ -233,14 +212,14 @@ class Service:
         about = "".join(scope["path"].split("/", 3)[2:3])  # /collections/{fingerprint}/…
         with self._allowance.reserve(address, about) as held:
             scope["held"] = held
-            across = await let_across(scope, send, self._submissions.origins)
+            across = await answers.let_across(scope, send, self._submissions.origins)
             if across is None:
                 return
             try:
                 if is_for_submissions(scope["path"]):
                     await self._submissions(scope, receive, across)
                 else:
-                    framed = charging(adding(across, RAW_HEADERS), held)
+                    framed = answers.charging(answers.adding(across, answers.RAW_HEADERS), held)
                     await self._router(scope, receive, framed)
                     if scope["method"] == "POST":
                         self._collector.tidy()
@@ -251,10 +230,10 @@ class Service:
 
     async def _answer_unrouted(self, request: Request, error: HTTPException, send: Send) -> None:
         """Answer a request for which there is no route, with a page where a person asks."""
-        if error.status_code == 404 and wants_page(request):
+        if error.status_code == 404 and endpoints.wants_page(request):
             self.metrics.refused(protocol.NOT_FOUND.name)
-            page = missing_page(request)
-            await page(request.scope, request.receive, adding(send, RAW_HEADERS))
+            page = endpoints.missing_page(request)
+            await page(request.scope, request.receive, answers.adding(send, answers.RAW_HEADERS))
             return
         if is_old(request.url.path):
             await self._refusals.send(send, RequestError(protocol.OUTDATED, OTHER_RELEASE))

@@ -37,36 +37,10 @@ from blurfit.messages.submissions import identifiers_of
 from blurfit.model.model import PublishedModel
 from blurfit.model.release import MomentsDocument, PublishedMoments
 from blurfit.model.statement import as_html, as_markdown, as_yaml
-from blurfit.protocol import (
-    COLLECTIONS,
-    INVITATION,
-    JSON,
-    MOST_SUBMISSIONS,
-    ONE_COLLECTION,
-    WITHDRAWALS,
-    RequestError,
-    Withdrawal,
-)
 from blurfit.schema.columns import Categorical
 from blurfit.schema.derived import Curve, Poly
-from blurfit.service.answers import (
-    ASKED_AFTER,
-    FOREVER,
-    LANGUAGES,
-    Document,
-    Endpoint,
-    Kept,
-    Metrics,
-    Origins,
-    Shelf,
-    Signatory,
-    as_json,
-    called,
-    for_strangers,
-    shown,
-    told,
-    words_in,
-)
+from blurfit.service import answers
+from blurfit.service.answers import shown, told
 from blurfit.service.intake import origins_in
 from blurfit.service.limits import document_in, held_by, run_in_daemon_thread
 from blurfit.service.operations import (
@@ -113,7 +87,7 @@ class Invitation(Struct):
 class Secrets(Struct, forbid_unknown_fields=True):
     """Of submissions that are to be withdrawn: `blurfit.messages.submissions`."""
 
-    secrets: Annotated[list[Fingerprint], Meta(min_length=1, max_length=MOST_SUBMISSIONS)]
+    secrets: Annotated[list[Fingerprint], Meta(min_length=1, max_length=protocol.MOST_SUBMISSIONS)]
 
 
 NUMBERS_OF_A_REQUEST = 1000  # published ones, from which a table is computed at no further cost
@@ -123,13 +97,13 @@ STATEMENTS: dict[str, tuple[str, Callable[..., str]]] = {
     "html": ("text/html; charset=utf-8", as_html),
     "yaml": ("application/yaml", as_yaml),
 }
-LANG = query("lang", {"enum": list(LANGUAGES)})
+LANG = query("lang", {"enum": list(answers.LANGUAGES)})
 
 
 def _language_in(request: Request) -> str:
     """Return the language that a request names for what it asks; else it is English."""
     language = request.query_params.get("lang", "en")
-    one_of(LANGUAGES, lang=language)
+    one_of(answers.LANGUAGES, lang=language)
     return language
 
 
@@ -158,7 +132,7 @@ def bearer_of(store: Store, request: Request, right: Right | None = None) -> Bea
         who = store.bearer(protocol.hashed(token))
     if who is None or (right is not None and right not in who.rights):
         made = "" if right is None else f" --right {right}"
-        raise RequestError(
+        raise protocol.RequestError(
             protocol.UNAUTHORISED,
             "Send the token that `blurfit serve` printed at its first start, or one that "
             f"`blurfit token{made}` made: Authorization: Bearer …",
@@ -166,23 +140,25 @@ def bearer_of(store: Store, request: Request, right: Right | None = None) -> Bea
     return who
 
 
-def guarded(right: Right, what: str | None = None) -> Callable[[Endpoint], Endpoint]:
+def guarded(
+    right: Right, what: str | None = None
+) -> Callable[[answers.Endpoint], answers.Endpoint]:
     """Guard an endpoint of an object with a `store`: for those who have the right alone.
 
     Each use of one that changes something is written down with its outcome, as `what`.
     """
 
-    def guard(endpoint: Endpoint) -> Endpoint:
+    def guard(endpoint: answers.Endpoint) -> answers.Endpoint:
         @wraps(endpoint)
         async def guarded_endpoint(self: Any, request: Request) -> Response:
             who = (await run_in_threadpool(bearer_of, self.store, request, right)).name
             if what is None:
-                return await called(endpoint, self, request)
+                return await answers.called(endpoint, self, request)
             try:
-                response = await called(endpoint, self, request)
+                response = await answers.called(endpoint, self, request)
             except Exception as error:  # the service answers what nobody foresaw
                 kind = protocol.UNEXPECTED
-                if isinstance(error, BlurfitError | RequestError):
+                if isinstance(error, BlurfitError | protocol.RequestError):
                     kind, _ = protocol.of_error(error)
                 await _write_down(self.store, request, who, what, kind.status)
                 raise
@@ -228,8 +204,8 @@ class Papers:
     """What never changes of what is collected, or only by being signed."""
 
     store: Store
-    signing: Signatory
-    shelf: Shelf
+    signing: answers.Signatory
+    shelf: answers.Shelf
     _shown: dict[str, str] = field(default_factory=dict, repr=False)  # which wave has the model
 
     async def document(self, request: Request, fingerprint: str) -> Response:
@@ -241,19 +217,24 @@ class Papers:
                 return course.text
             return self.store.collection(fingerprint).agreement.to_json()
 
-        make = partial(Kept.made, media_type=JSON, headers=FOREVER)
+        make = partial(answers.Kept.made, media_type=protocol.JSON, headers=answers.FOREVER)
         return (await self.shelf.get(("document", fingerprint), find, make)).answer(request)
 
-    async def published(self, request: Request, wave: str, document: Document) -> Response:
+    async def published(self, request: Request, wave: str, document: answers.Document) -> Response:
         """Return a model or moments, to be kept for ever once everybody has signed who should."""
 
         def find() -> str:
             of = self.store.model if document == "model" else self.store.moments_text
             return of(wave)
 
-        def make(text: str) -> Kept:
+        def make(text: str) -> answers.Kept:
             signed, missing = self.signing.signed(wave, document, text)
-            return Kept.made(signed, JSON, ASKED_AFTER if missing else FOREVER, missing or None)
+            return answers.Kept.made(
+                signed,
+                protocol.JSON,
+                answers.ASKED_AFTER if missing else answers.FOREVER,
+                missing or None,
+            )
 
         missing = partial(self.signing.missing, wave, document)
         return (await self.shelf.get((document, wave), find, make, missing)).answer(request)
@@ -277,9 +258,9 @@ class Papers:
     ) -> Response:
         """Answer what follows from something published, computed once and signed."""
 
-        def write(text: str) -> Kept:
+        def write(text: str) -> answers.Kept:
             signed = self.signing.with_own(str(name[1]), make(text))
-            return Kept.made(msgspec.json.encode(signed), JSON)
+            return answers.Kept.made(msgspec.json.encode(signed), protocol.JSON)
 
         return (await self.shelf.get(name, find, write)).answer(request)
 
@@ -292,31 +273,33 @@ class Reading:
     """Endpoints that change nothing, and ask for no token."""
 
     store: Store
-    metrics: Metrics
+    metrics: answers.Metrics
     papers: Papers
 
-    @get(COLLECTIONS, answer(array(Status), "Their states."))
+    @get(protocol.COLLECTIONS, answer(array(Status), "Their states."))
     def collections(self, _request: Request) -> list[Status]:
         """All collections, each with its waves."""
-        return [for_strangers(one) for one in self.store.statuses()]
+        return [answers.for_strangers(one) for one in self.store.statuses()]
 
-    @get(ONE_COLLECTION, or_page(answer(Status, "The state.")))
+    @get(protocol.ONE_COLLECTION, or_page(answer(Status, "The state.")))
     def collection(self, request: Request) -> Response:
         """State, count and quorum of a collection and of its waves, or its page for a browser."""
         if wants_page(request):
             others = origins_in(self.store, fingerprint_in(request))
             return collection_page(request, others)
-        response = as_json(for_strangers(self.store.status(fingerprint_in(request))))
+        response = answers.as_json(
+            answers.for_strangers(self.store.status(fingerprint_in(request)))
+        )
         response.headers["vary"] = "accept"
         return response
 
-    @get(f"{ONE_COLLECTION}/document", answer(AGREED, "Always the same bytes.") | SAME)
+    @get(f"{protocol.ONE_COLLECTION}/document", answer(AGREED, "Always the same bytes.") | SAME)
     async def document(self, request: Request) -> Response:
         """What everyone agreed on: the agreement or the plan with this fingerprint."""
         return await self.papers.document(request, fingerprint_in(request))
 
     @get(
-        f"{ONE_COLLECTION}/agreement",
+        f"{protocol.ONE_COLLECTION}/agreement",
         answer(AgreementDocument, "The agreement; of a plan, later another.") | SAME,
         *(protocol.CLOSED, protocol.DATE_CLOSED, protocol.BETWEEN_WAVES),
     )
@@ -331,7 +314,10 @@ class Reading:
         response.headers["cache-control"] = "no-cache"  # later, another
         return response
 
-    @get(f"{ONE_COLLECTION}/releases", answer(array(MomentsDocument), "The releases.") | SAME)
+    @get(
+        f"{protocol.ONE_COLLECTION}/releases",
+        answer(array(MomentsDocument), "The releases.") | SAME,
+    )
     async def releases(self, request: Request) -> Response:
         """What the waves so far have published, in order."""
         fingerprint = fingerprint_in(request)
@@ -340,12 +326,12 @@ class Reading:
         def find() -> str:
             return f"[{','.join(self.store.releases(fingerprint))}]"
 
-        make = partial(Kept.made, media_type=JSON)
+        make = partial(answers.Kept.made, media_type=protocol.JSON)
         found = await self.papers.shelf.get(("releases", fingerprint, count), find, make)
         return found.answer(request)
 
     @get(
-        f"{ONE_COLLECTION}/moments",
+        f"{protocol.ONE_COLLECTION}/moments",
         answer(MomentsDocument, "The moments, always the same bytes; models are free.") | SAME,
         protocol.NOT_PUBLISHED,
     )
@@ -354,7 +340,7 @@ class Reading:
         return await self.papers.published(request, fingerprint_in(request), "moments")
 
     @get(
-        f"{ONE_COLLECTION}/model",
+        f"{protocol.ONE_COLLECTION}/model",
         answer(OBJECT, "The model, always the same bytes.") | SAME,
         protocol.NOT_PUBLISHED,
     )
@@ -363,7 +349,7 @@ class Reading:
         return await self.papers.model(request, fingerprint_in(request))
 
     @get(
-        f"{ONE_COLLECTION}/statement",
+        f"{protocol.ONE_COLLECTION}/statement",
         content("The statement.", "text/markdown", "text/html", "application/yaml") | SAME,
         *(protocol.INVALID, protocol.NOT_PUBLISHED),
         parameters=[query("format", {"enum": list(STATEMENTS)}), LANG],
@@ -378,15 +364,15 @@ class Reading:
         spoken: dict[str, Any] = {"language": language, "tell": partial(told, language=language)}
         how = {} if wanted == "yaml" else spoken
 
-        def make(text: str) -> Kept:
-            return Kept.made(write(PublishedModel.from_json(text), **how), media_type)
+        def make(text: str) -> answers.Kept:
+            return answers.Kept.made(write(PublishedModel.from_json(text), **how), media_type)
 
         find, name = partial(self.store.model, fingerprint), (wanted, language, fingerprint)
         found = await self.papers.shelf.get(("statement", *name), find, make)
         return found.answer(request)
 
     @get(
-        f"{ONE_COLLECTION}/estimates",
+        f"{protocol.ONE_COLLECTION}/estimates",
         answer(OBJECT, "Of each output, its coefficients with their errors; and caveats.") | SAME,
         *(protocol.INVALID, protocol.NOT_PUBLISHED),
         parameters=[LANG],
@@ -413,7 +399,7 @@ class Reading:
         return await self.papers.computed(request, ("estimates", wave, language), find, make)
 
     @get(
-        f"{ONE_COLLECTION}/tables",
+        f"{protocol.ONE_COLLECTION}/tables",
         answer(OBJECT, "Rows with estimates, errors and intervals; what is assumed.") | SAME,
         *(protocol.INVALID, protocol.INFEASIBLE, protocol.NOT_PUBLISHED),
         parameters=[query("of", TEXT), query("by", TEXT), LANG],
@@ -443,7 +429,7 @@ class Reading:
         find = partial(self.store.moments_text, wave.fingerprint)
         return await self.papers.computed(request, key, find, make)
 
-    @get(f"{ONE_COLLECTION}/history", answer(array(Hour), "Hours in which anyone came."))
+    @get(f"{protocol.ONE_COLLECTION}/history", answer(array(Hour), "Hours in which anyone came."))
     def history(self, request: Request) -> list[Hour]:
         """How many came in which hour, of a plan to its newest wave."""
         found = self.store.history(newest_wave(self.store, fingerprint_in(request)))
@@ -466,15 +452,15 @@ class Reading:
         if exact := "authorization" in request.headers:
             bearer_of(self.store, request, "read")
         text = self.metrics.text(self.store.statuses(), exact=exact)
-        return Response(text, headers={"content-type": Metrics.MEDIA_TYPE})
+        return Response(text, headers={"content-type": answers.Metrics.MEDIA_TYPE})
 
 
 # ---- what contributors may do, beside sending
 
 _WITHDRAWAL_COSTS = 100  # requests, at least
 _SECRETS = (
-    f'{{"secrets": ["…"]}}, 1 to {MOST_SUBMISSIONS} of them, each in 64 hexadecimal digits, as a '
-    "receipt gives them"
+    f'{{"secrets": ["…"]}}, 1 to {protocol.MOST_SUBMISSIONS} of them, each in 64 hexadecimal '
+    "digits, as a receipt gives them"
 )
 
 
@@ -488,27 +474,27 @@ class Contributing:
     """
 
     store: Store
-    signing: Signatory
+    signing: answers.Signatory
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
 
     @get(
-        f"{ONE_COLLECTION}/invitation",
+        f"{protocol.ONE_COLLECTION}/invitation",
         answer(Invitation, "Of one that is not good, nobody can tell why."),
-        parameters=[header(INVITATION)],
+        parameters=[header(protocol.INVITATION)],
     )
     def check_invitation(self, request: Request) -> Invitation:
         """Whether a submission with this invitation would be let in now."""
-        given = protocol.hashed(request.headers.get(INVITATION, ""))
+        given = protocol.hashed(request.headers.get(protocol.INVITATION, ""))
         wave = self.store.collection(newest_wave(self.store, fingerprint_in(request)))
         return Invitation(not wave.invited or self.store.is_unused(wave, given))
 
     @post(
-        f"{ONE_COLLECTION}{WITHDRAWALS}",
-        answer(Withdrawal, "They are not in the sums; asked again, the same."),
+        f"{protocol.ONE_COLLECTION}{protocol.WITHDRAWALS}",
+        answer(protocol.Withdrawal, "They are not in the sums; asked again, the same."),
         *(protocol.CLOSED, protocol.WAVE_CLOSED),
         body=Secrets,
     )
-    async def withdraw(self, request: Request) -> Withdrawal:
+    async def withdraw(self, request: Request) -> protocol.Withdrawal:
         """Withdraw submissions by their secrets, until the collection closes."""
         held = held_by(request)
         held.pay(_WITHDRAWAL_COSTS)  # before anything of it is read
@@ -516,7 +502,7 @@ class Contributing:
         held.owe(await run_in_threadpool(self.store.blocks, collection))
         secrets = (await document_in(request, Secrets, _SECRETS)).secrets
 
-        def work() -> Withdrawal:
+        def work() -> protocol.Withdrawal:
             names = identifiers_of([bytes.fromhex(one) for one in dict.fromkeys(secrets)])
             done = self.store.withdraw(collection, names)
             others = {*done.unknown, *done.staying}
@@ -524,7 +510,7 @@ class Contributing:
             sign = partial(self.signing.of_submissions, "withdrawal", collection)
             unknown, staying = ([x.hex() for x in some] for some in (done.unknown, done.staying))
             signature = sign(told) if told else None
-            return Withdrawal(done.withdrawn, done.new, unknown, signature, staying)
+            return protocol.Withdrawal(done.withdrawn, done.new, unknown, signature, staying)
 
         async with self._turn:
             return await run_in_daemon_thread(work)
@@ -560,24 +546,24 @@ MEDIA_TYPES = {
 
 
 @cache
-def all_files() -> Mapping[str, Kept]:
+def all_files() -> Mapping[str, answers.Kept]:
     """Return every file of the pages; asked after, so that those of a page are of one age."""
     folder = files("blurfit.service").joinpath("pages")
     texts = {entry.name: entry.read_text(encoding="utf-8") for entry in folder.iterdir()}
     for name in [name for name in texts if name.endswith(".en.js")]:
-        for one in LANGUAGES:
+        for one in answers.LANGUAGES:
             if one != "en":
-                texts[name.replace(".en.", f".{one}.")] = words_in(one, texts[name])
+                texts[name.replace(".en.", f".{one}.")] = answers.words_in(one, texts[name])
     frame, found = Template(texts.pop(FRAME)), {}
     for name, text in texts.items():
         kind = MEDIA_TYPES[name.rpartition(".")[2]]
-        headers = ASKED_AFTER
+        headers = answers.ASKED_AFTER
         if kind == MEDIA_TYPES["html"]:
             title, _, page = text.rstrip().partition("\n")
             scripts = _scripts(name.replace(".html", ".js"), texts)
             text = frame.substitute(title=title, scripts=scripts, page=page)
             headers = headers | PAGE_HEADERS
-        found[name] = Kept.made(text.encode(), kind, headers)
+        found[name] = answers.Kept.made(text.encode(), kind, headers)
     return found
 
 
@@ -595,7 +581,7 @@ def _scripts(own: str, texts: Mapping[str, str]) -> str:
     return "\n".join((*links, f'<script type="module" src="/pages/{own}"></script>'))
 
 
-def page_routes(origins: Origins) -> list[Route]:
+def page_routes(origins: answers.Origins) -> list[Route]:
     """Return the pages' addresses; `origins` tells to whom the page of a collection may send."""
 
     def page(name: str) -> Callable[[Request], Awaitable[Response]]:

@@ -55,15 +55,9 @@ from blurfit.errors import (
 from blurfit.proofs import field as field64
 from blurfit.proofs.prio3 import HELPER, LEADER, SEED_WORDS, Halves, Prepared
 from blurfit.protocol import OCTETS, ONE_COLLECTION, PEER, Exchange, RequestError, path_of
+from blurfit.service import limits
 from blurfit.service.answers import EXPECTED, Signatory, Signatures
 from blurfit.service.endpoints import Count, Fingerprint, fingerprint_in
-from blurfit.service.limits import (
-    body_of,
-    document_from,
-    document_in,
-    held_by,
-    run_in_daemon_thread,
-)
 from blurfit.service.operations import BYTES, PRINT, answer, content, get, post, query
 from blurfit.store import blocks as sets
 from blurfit.store.collections import Collection, Course, Status
@@ -184,7 +178,7 @@ class RemotePeer:
         """Hand it the first's signatures, and get its own; raise if one is still missing."""
         kept = msgspec.json.encode(self._signing.all_of(wave))
         answer = self._exchange.post(f"{_path(wave.fingerprint)}/signatures", kept)
-        self._signing.take(wave, document_from(answer, Signatures, EXPECTED))
+        self._signing.take(wave, limits.document_from(answer, Signatures, EXPECTED))
         self._signing.require_all(wave)
 
 
@@ -237,7 +231,7 @@ class Peering:
         if not wave.agreement.proofs:
             raise InvalidValueError("Expected an agreement with proofs: this one has none.")
         width = wave.agreement.proving.prio3.verifier_words
-        data = await body_of(request, OCTETS, BATCH * (16 + 8 * width))
+        data = await limits.body_of(request, OCTETS, BATCH * (16 + 8 * width))
         if len(data) % (16 + 8 * width):
             raise InvalidValueError(
                 f"Expected identifiers of 16 bytes with {width} words each, and got {len(data)} "
@@ -264,7 +258,7 @@ class Peering:
         count = request.query_params.get("count", "")
         if not (count.isascii() and count.isdigit() and len(count) <= 18):
             raise InvalidValueError(f"Expected count={count!r} to be how many are in the set.")
-        bits = await body_of(request, OCTETS, sets.MOST_SHARES // 8 + _A_GROUP)
+        bits = await limits.body_of(request, OCTETS, sets.MOST_SHARES // 8 + _A_GROUP)
 
         def commit_and_sum() -> Sums:
             wave = self.store.collection(fingerprint_in(request))
@@ -276,17 +270,17 @@ class Peering:
                     self._summed[wave.fingerprint, digest] = found
             return found
 
-        return await run_in_daemon_thread(commit_and_sum)
+        return await limits.run_in_daemon_thread(commit_and_sum)
 
     @_asked(f"{_PEER}/news", answer(Status, "How far it is here."), *_REFUSED, body=News)
     async def news(self, request: Request) -> Status:
         """Publish here too what the first has released; be held, go on, or end as it does."""
         await run_in_threadpool(self._admit, request)
         # As long as all that comes to one collection may be.
-        most = held_by(request).allowance.total // 4 * 3
-        found = await document_in(request, News, "what the first database tells", most)
+        most = limits.held_by(request).allowance.total // 4 * 3
+        found = await limits.document_in(request, News, "what the first database tells", most)
         take = partial(self.store.take_news, fingerprint_in(request), found)
-        return await run_in_daemon_thread(take)
+        return await limits.run_in_daemon_thread(take)
 
     @_asked(
         f"{_PEER}/signatures",
@@ -297,7 +291,7 @@ class Peering:
     async def signatures(self, request: Request) -> Signatures:
         """Keep the other database's signatures of the result, and tell all that there are."""
         await run_in_threadpool(self._admit, request)
-        given = await document_in(request, Signatures, EXPECTED)
+        given = await limits.document_in(request, Signatures, EXPECTED)
 
         def take() -> Signatures:
             wave = self.store.collection(fingerprint_in(request))
@@ -322,7 +316,7 @@ class Peering:
                 "This is for the agreement's other database. Start both services with "
                 "`blurfit serve --peer-token-file`, and the same token.",
             )
-        held_by(request).is_peer = True
+        limits.held_by(request).is_peer = True
 
 
 def _hexadecimal(request: Request, name: str, lengths: tuple[int, ...]) -> bytes:
@@ -478,7 +472,7 @@ class Jobs:
             self.wake()
             return
         try:
-            for task in await run_in_daemon_thread(self.store.due):
+            for task in await limits.run_in_daemon_thread(self.store.due):
                 if task.course == course.fingerprint and task.what == "advance":
                     await asyncio.wait([self._begin(task)], timeout=SECONDS_TO_ADVANCE)
         except Exception:  # the store is away: the next look will tell
@@ -507,7 +501,7 @@ class Jobs:
             self._wake.clear()  # before looking: who wakes it meanwhile is not missed
             wait = self.look_every
             try:
-                tasks, wait = await run_in_daemon_thread(self._due)
+                tasks, wait = await limits.run_in_daemon_thread(self._due)
                 for task in () if self._closing else tasks:
                     self._begin(task)
             except Exception:
@@ -549,7 +543,7 @@ class Jobs:
                 self.wake()  # something else may follow from it
 
         try:
-            await run_in_daemon_thread(work)
+            await limits.run_in_daemon_thread(work)
         except Exception:
             _log.exception("%s failed; it will be tried again.", _named(task))
         self.wrote()

@@ -73,22 +73,10 @@ import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from blurfit import errors
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.mechanisms import require_group
 from blurfit.data import ByteArray
-from blurfit.errors import (
-    BlurfitError,
-    ClosedError,
-    ConflictError,
-    InvalidValueError,
-    NotCertifiedError,
-    NotInvitedError,
-    PausedError,
-    StorageError,
-    UnknownCollectionError,
-    WaveClosedError,
-    one_of,
-)
 from blurfit.messages.submissions import Submission, Submissions
 from blurfit.store import blocks, database
 from blurfit.store.blocks import MOST_SHARES, Found
@@ -101,16 +89,9 @@ from blurfit.store.collections import (
     refuse_if_past,
     taking,
 )
-from blurfit.store.database import (
-    Transactions,
-    audit_log,
-    insert_if_absent,
-    invitations,
-    settings,
-    tokens,
-)
+from blurfit.store.database import invitations, settings, tokens
 
-Outcome = int | BlurfitError  # how many were new, or why nothing was kept
+Outcome = int | errors.BlurfitError  # how many were new, or why nothing was kept
 Receiver = Callable[[Connection, Collection, "Group", Any], tuple[list[Outcome], int]]
 WITHDRAWN = (
     "A submission that was withdrawn cannot be sent again: nothing of it is stored here, and it "
@@ -151,7 +132,7 @@ class Group:
     names: ByteArray
     numbers: Numbers
     spans: Sequence[Span]
-    refusals: dict[int, BlurfitError]
+    refusals: dict[int, errors.BlurfitError]
 
     @classmethod
     def of(cls, wave: Collection, arrivals: Sequence[Arrival]) -> "Group":
@@ -166,7 +147,7 @@ class Group:
             spans.append(Span(slice(start, stop), arrival.invitations, arrival.vouched))
         if screen is None or (passes := screen.passes(numbers)).all():
             return cls(names, numbers, spans, {})
-        refusals: dict[int, BlurfitError] = {}
+        refusals: dict[int, errors.BlurfitError] = {}
         kept: list[Span] = []
         good, stop = np.ones(len(rows), dtype=np.bool_), 0
         for place, span in enumerate(spans):
@@ -219,14 +200,14 @@ def receive_one_by_one(
         for span in group.spans:
             try:
                 if gone and any(one.tobytes() in gone for one in group.names[span.rows]):
-                    raise ConflictError(WITHDRAWN)
+                    raise errors.ConflictError(WITHDRAWN)
                 if new := _new(group, span, known):
                     _refuse_unless_taken(connection, wave, now)
                     _use_invitations(connection, wave, span, len(new))
                     accepted += new.values()
                     known |= new.keys()
                 outcomes.append(len(new))
-            except BlurfitError as refusal:
+            except errors.BlurfitError as refusal:
                 outcomes.append(refusal)
         if not accepted:
             trial.commit()
@@ -251,7 +232,7 @@ def is_known(connection: Connection, wave: Collection, arrival: Arrival) -> bool
         if len(blocks.known_among(connection, wave.key, some) & names) < len(names):
             return False
     if blocks.withdrawn_among(connection, wave.key, names):
-        raise ConflictError(WITHDRAWN)
+        raise errors.ConflictError(WITHDRAWN)
     return True
 
 
@@ -274,20 +255,22 @@ def _refuse_unless_taken(connection: Connection, wave: Collection, now: Any) -> 
     if now.past and (is_open or (wave.course.by_hand and now.wave == "fixed")):
         refuse_if_past(now.closes)
     if is_open and now.state == "paused":
-        raise PausedError(
+        raise errors.PausedError(
             "The collection is paused, and nothing was kept. Send the same request again later: it "
             "will be counted once."
         )
     if not is_open and (place := wave.agreement.wave) is not None:
-        raise WaveClosedError(
+        raise errors.WaveClosedError(
             f"Wave {place.number} has closed, and its sums are published: what comes late is left "
             f"out. Nothing was kept. The plan {place.plan} tells whether another wave collects; a "
             "record that was sent for this one must not be blurred again for another."
         )
     if not is_open:
-        raise ClosedError("No more answers are taken, and nothing of this was stored.")
+        raise errors.ClosedError("No more answers are taken, and nothing of this was stored.")
     if _is_full(connection, wave):
-        raise ClosedError(f"This collection holds {MOST_SHARES:,} shares, and takes no more.")
+        raise errors.ClosedError(
+            f"This collection holds {MOST_SHARES:,} shares, and takes no more."
+        )
 
 
 def _use_invitations(connection: Connection, wave: Collection, span: Span, needed: int) -> None:
@@ -300,7 +283,7 @@ def _use_invitations(connection: Connection, wave: Collection, span: Span, neede
         sa.select(invitations.c.hash).where(here & invitations.c.hash.in_(given)).with_for_update()
     ).all()
     if len(good) < needed:
-        raise NotInvitedError(
+        raise errors.NotInvitedError(
             f"Expected an invitation for each of {needed} submissions, and {len(good)} of those "
             "given are good: each works once, and the others were never given out, or have been "
             "used. Open the whole link that you were sent, or ask whoever invited you for another."
@@ -335,7 +318,7 @@ def where(connection: Connection, wave: Collection, names: ByteArray) -> list[Fo
     absent = blocks.minus(wanted, np.concatenate([wanted[:0], *(some for _, some in found)]))
     # PostgreSQL shows each statement what others have committed: they may be withdrawn by now.
     if len(absent) and len(lost := _still_here(connection, wave, absent)):
-        raise NotCertifiedError(
+        raise errors.NotCertifiedError(
             f"Expected {len(wanted)} submissions in the blocks of collection {wave.fingerprint}, "
             f"and {len(lost)} are not there: the storage is damaged. Restore it from a backup."
         )
@@ -386,12 +369,12 @@ def _refuse_unless_leaving(connection: Connection, wave: Collection, now: Any) -
             "more. What is published protects whoever is in it as agreed."
         )
         if place is not None:
-            raise WaveClosedError(f"Wave {place.number} {fixed}")
-        raise ClosedError(f"The collection {fixed}")
+            raise errors.WaveClosedError(f"Wave {place.number} {fixed}")
+        raise errors.ClosedError(f"The collection {fixed}")
     if wave.role == "whole" or wave.course.by_hand:
         return
     if come(connection, wave.key) >= quorum:
-        raise WaveClosedError(
+        raise errors.WaveClosedError(
             f"Wave {wave.number} has the {quorum:,} people that it waits for, and the two "
             "databases are about to publish its sums: nobody can leave it any more. They protect "
             "whoever is in them as agreed."
@@ -464,7 +447,7 @@ class Intake(Courses):
         store, and calls this, vouches for what is added.
         """
         if not isinstance(received, Submission | Submissions):
-            raise InvalidValueError(
+            raise errors.InvalidValueError(
                 f"Expected a Submission or Submissions, and got {type(received).__name__}: "
                 "records are blurred by their contributors, with perturb."
             )
@@ -472,11 +455,11 @@ class Intake(Courses):
         rows = batch.rows(agreement.layout)
         try:
             wave = self.collection(agreement.fingerprint)
-        except UnknownCollectionError:
+        except errors.UnknownCollectionError:
             self.open(agreement)
             wave = self.collection(agreement.fingerprint)
         (outcome,) = self.receive(wave, [Arrival(rows.data, vouched=True)])
-        if isinstance(outcome, BlurfitError):
+        if isinstance(outcome, errors.BlurfitError):
             raise outcome
         return outcome
 
@@ -484,7 +467,7 @@ class Intake(Courses):
         """Return how many different submissions there are under the agreement."""
         try:
             return self.read(come, self.collection(agreement.fingerprint).key)
-        except UnknownCollectionError:
+        except errors.UnknownCollectionError:
             return 0
 
     def submissions(self, fingerprint: str) -> Iterator[Submissions]:
@@ -508,7 +491,7 @@ class Intake(Courses):
         only for rows of blocks that were put together meanwhile.
         """
         new = 0
-        refusal: BlurfitError = StorageError(
+        refusal: errors.BlurfitError = errors.StorageError(
             "The blocks of the collection were put together again and again while they were "
             "searched. Ask for the same again: what is withdrawn stays so."
         )
@@ -518,10 +501,10 @@ class Intake(Courses):
                     break
                 for start in range(0, len(found), BLOCKS_AT_ONCE):
                     new += self.write(remove, wave, found[start : start + BLOCKS_AT_ONCE])
-        except ClosedError as error:
+        except errors.ClosedError as error:
             refusal = error
         done = self.read(_outcome, wave, names, new)
-        if done.staying and not (done.withdrawn and isinstance(refusal, ClosedError)):
+        if done.staying and not (done.withdrawn and isinstance(refusal, errors.ClosedError)):
             raise refusal
         return done
 
@@ -532,7 +515,7 @@ Right = Literal["open", "invite", "publish", "read"]
 RIGHTS: tuple[Right, ...] = ("open", "invite", "publish", "read")
 ADMINISTRATOR = "administrator"
 _LONGEST_NAME = 100
-_t, _l = tokens.c, audit_log.c
+_t, _l = tokens.c, database.audit_log.c
 
 
 @dataclass(frozen=True)
@@ -559,7 +542,7 @@ def _administrator(connection: Connection) -> bytes | None:
     return None if found is None else bytes(found)
 
 
-class Access(Transactions):
+class Access(database.Transactions):
     """The tokens of a store."""
 
     def administrator(self) -> bytes | None:
@@ -579,17 +562,17 @@ class Access(Transactions):
 
     def grant(self, name: str, right: Right, token_hash: bytes) -> None:
         """Keep the hash of a token, under a name that nobody has."""
-        one_of(RIGHTS, right=right)
+        errors.one_of(RIGHTS, right=right)
         if not 0 < len(name) <= _LONGEST_NAME or not name.isprintable() or name == ADMINISTRATOR:
-            raise InvalidValueError(
+            raise errors.InvalidValueError(
                 f"Expected name={name!r} of 1 to {_LONGEST_NAME} printable characters, other than "
                 f"{ADMINISTRATOR!r}."
             )
         row = {"name": name, "right": right, "hash": token_hash}
         with self._writing() as connection:
-            insert = insert_if_absent(connection, tokens).values(row).returning(_t.name)
+            insert = database.insert_if_absent(connection, tokens).values(row).returning(_t.name)
             if connection.scalar(insert) is None:
-                raise ConflictError(
+                raise errors.ConflictError(
                     f"There is a token for {name!r} already: revoke it, or choose another."
                 )
 
@@ -599,7 +582,7 @@ class Access(Transactions):
         with self._writing() as connection:
             gone = sa.delete(tokens).where(_t.name == name).returning(_t.name)
             if connection.scalar(gone) is None:
-                raise InvalidValueError(f"Expected one of {known}, not {name!r}.")
+                raise errors.InvalidValueError(f"Expected one of {known}, not {name!r}.")
 
     def granted(self) -> dict[str, str]:
         """Return what each name may do."""
@@ -624,7 +607,7 @@ class Access(Transactions):
         """Keep what somebody asked for, and how it ended."""
         entry = LogEntry(int(time.time()), name, what, fingerprint, outcome)
         with self._writing() as connection:
-            connection.execute(sa.insert(audit_log).values(**vars(entry)))
+            connection.execute(sa.insert(database.audit_log).values(**vars(entry)))
         return entry
 
     def audit_log(self, most: int = 1000) -> list[LogEntry]:

@@ -44,12 +44,6 @@ from blurfit.errors import InvalidValueError, StorageError
 from blurfit.store import blocks, collections, database, release
 from blurfit.store.arrivals import Access
 from blurfit.store.collections import Course
-from blurfit.store.database import (
-    CONNECTIONS,
-    Transactions,
-    file_of,
-    migrate,
-)
 from blurfit.store.release import Publishing
 
 
@@ -62,11 +56,13 @@ class Store(Publishing, Access):
         connections: how many there may be at once to PostgreSQL.
     """
 
-    def __init__(self, place: str | Path = ":memory:", *, connections: int = CONNECTIONS) -> None:
+    def __init__(
+        self, place: str | Path = ":memory:", *, connections: int = database.CONNECTIONS
+    ) -> None:
         super().__init__(place, connections)
         try:
             with self._writing() as connection:
-                migrate(connection)
+                database.migrate(connection)
                 refuse_backup(connection, str(place))
         except (StorageError, exc.DatabaseError) as error:
             self._engine.dispose()
@@ -100,7 +96,7 @@ class Copied:
 
 def backup(place: str | Path, out: Path) -> Copied:
     """Copy an SQLite store at one moment, check it, and put it at `out`, which must be new."""
-    if (source := file_of(place)) is None:
+    if (source := database.file_of(place)) is None:
         raise InvalidValueError(
             f"Expected a store in SQLite, and {str(place)!r} is not one. Back up PostgreSQL with "
             "pg_dump; after pg_restore, run `blurfit restore --in-place --store …`."
@@ -144,7 +140,7 @@ def mark_restored(place: str | Path, *, original_lost: bool = False) -> tuple[st
     The fingerprints of what was closed are returned. To do it again changes nothing
     but what was opened since.
     """
-    with Transactions(place) as store:
+    with database.Transactions(place) as store:
         store.write(database.migrate)  # or a sentence about another version
         return store.write(_close, original_lost)
 
@@ -188,7 +184,7 @@ def _checked(part: Path) -> Copied:
         (verdict,) = connection.execute("PRAGMA integrity_check").fetchone()
     if verdict != "ok":
         raise StorageError(f"The copy is damaged, and was removed: {verdict}.")
-    with Transactions(part) as store:
+    with database.Transactions(part) as store:
         return store.read(_counted)
 
 
