@@ -31,7 +31,7 @@ from blurfit.contributor.sending import blur_table
 from blurfit.files.learn import Cluster, Engine, Threads, Work, totals
 from blurfit.learning.sums import Totals
 from blurfit.messages.files import Writer
-from blurfit.simulation.sampler import exact_totals, sampler_for
+from blurfit.simulation import exact_totals, sampler_for
 
 FloatArray = npt.NDArray[np.float64]
 

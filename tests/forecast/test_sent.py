@@ -9,7 +9,7 @@ from blurfit.forecast.sweep import forecast, forecast_agreement
 from blurfit.learning.shrinkage import linear_bayes
 from blurfit.learning.sums import Totals
 from blurfit.model.release import moments_of
-from blurfit.simulation.sampler import sampler_for
+from blurfit.simulation import sampler_for
 
 PAY = Schema(
     [Numeric("age", 20, 60), Binary("member"), Categorical("region", ["a", "b", "c"])],

@@ -15,7 +15,7 @@ from blurfit.contributor.blur import blur, perturb_table
 from blurfit.learning.sums import Statistics, Totals
 from blurfit.model.release import statistics_of
 from blurfit.schema.schema import values
-from blurfit.simulation.sampler import (
+from blurfit.simulation import (
     InputSampler,
     exact_totals,
     generator_for,

@@ -145,13 +145,9 @@ class Fingerprinted(ABC):
                 "and of this version of blurfit?"
             )
         try:
-            found = cls._read(msgspec.convert(document, cls.DOCUMENT))
-            # only plain, finite values have a fingerprint, and one fingerprint has one text
-            if found._canonical != canonical(dict(document)):
-                raise InvalidValueError(
-                    f"Expected {cls.CALLED} as blurfit writes it, and this one writes the same "
-                    "values differently: other readers could take them for something else."
-                )
+            msgspec.convert(document, cls.DOCUMENT)  # each value is of its type, as it is written
+            found = _made_of(cls, canonical(dict(document)))
+            assert isinstance(found, cls)
         except BlurfitError:
             raise
         except (
@@ -205,6 +201,19 @@ class Fingerprinted(ABC):
     def load(cls, path: str | Path) -> Self:
         """Read it from a file."""
         return cls.from_json(Path(path).read_bytes())
+
+
+@lru_cache(maxsize=64)
+def _made_of(kind: type[Fingerprinted], text: bytes) -> Fingerprinted:
+    """Return what a canonical text says: in whatever carries it, it is understood once."""
+    found = kind._read(msgspec.convert(read_json(text), kind.DOCUMENT))
+    # only plain, finite values have a fingerprint, and one fingerprint has one text
+    if found._canonical != text:
+        raise InvalidValueError(
+            f"Expected {kind.CALLED} as blurfit writes it, and this one writes the same values "
+            "differently: other readers could take them for something else."
+        )
+    return found
 
 
 @lru_cache(maxsize=64)

@@ -27,7 +27,7 @@ plan's.
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -307,24 +307,7 @@ class Plan(Fingerprinted):
         databases are stated in both. Too large a noise would harm nobody's privacy, and the model
         alone; so would a bad map. ∎
         """
-        wave = agreement.wave
-        if wave is None or not alike(wave.plan, self.fingerprint):
-            raise NotCertifiedError(
-                f"Expected an agreement of the plan {self.fingerprint}, and this one belongs to "
-                f"{None if wave is None else wave.plan}. Send nothing under it."
-            )
-        if not 1 <= wave.number <= len(self):
-            raise NotCertifiedError(
-                f"Expected one of the plan's {len(self)} waves, and got wave {wave.number}."
-            )
-        wrong = self._differences(agreement, wave.number - 1)
-        if wave.number == 1 and agreement.fingerprint != self.first().fingerprint:
-            wrong.append("text")
-        if wrong:
-            raise NotCertifiedError(
-                f"Expected what the plan states in wave {wave.number}, and the agreement's "
-                f"{', '.join(wrong)} differs. Send nothing under it."
-            )
+        _require_wave(self, agreement)
 
     def _differences(self, agreement: Agreement, place: int) -> list[str]:
         """Return the names of what a wave's agreement states differently."""
@@ -420,6 +403,29 @@ def load_agreed(path: str | Path, *, allow_unproved: bool = False) -> Agreed:
     if isinstance(found, Agreement):
         found.verify(allow_unproved=allow_unproved)
     return found
+
+
+@lru_cache(maxsize=256)
+def _require_wave(plan: Plan, agreement: Agreement) -> None:
+    """Refuse what `Plan.require` does; what was found right is not looked at again."""
+    wave = agreement.wave
+    if wave is None or not alike(wave.plan, plan.fingerprint):
+        raise NotCertifiedError(
+            f"Expected an agreement of the plan {plan.fingerprint}, and this one belongs to "
+            f"{None if wave is None else wave.plan}. Send nothing under it."
+        )
+    if not 1 <= wave.number <= len(plan):
+        raise NotCertifiedError(
+            f"Expected one of the plan's {len(plan)} waves, and got wave {wave.number}."
+        )
+    wrong = plan._differences(agreement, wave.number - 1)
+    if wave.number == 1 and agreement.fingerprint != plan.first().fingerprint:
+        wrong.append("text")
+    if wrong:
+        raise NotCertifiedError(
+            f"Expected what the plan states in wave {wave.number}, and the agreement's "
+            f"{', '.join(wrong)} differs. Send nothing under it."
+        )
 
 
 def _would_break(mu: float, epsilon: float, delta: float | None) -> bool:

@@ -9,7 +9,7 @@ is broken (but for 1 − confidence); one whose ε stays below is not proved rig
 (`Agreement.exact`). The target's own submission is always blurred by the contributor's code
 (`blurfit.contributor.blur.blur`). So are all others where that is affordable; else their noise
 comes from the exact sampler, which has the same law. Models are learned by the database's code;
-those of `moment` by linear Bayes throughout (`blurfit.simulation.sampler`): whichever reading is
+those of `moment` by linear Bayes throughout (`blurfit.simulation`): whichever reading is
 published, it is made of the sums alone, which are attacked themselves.
 
 **The neighbours.** For `input`, records are q and p at the very edge of the loss's bounds R_q and
@@ -44,7 +44,7 @@ from blurfit.learning.sums import Statistics, Totals
 from blurfit.proofs import field
 from blurfit.proofs.prio3 import HELPER, LEADER, SEED_BYTES, SEED_WORDS, Prio3, ShortVector, Xof
 from blurfit.randomness import to_grid
-from blurfit.simulation.sampler import input_totals, sampler_for, weights_of
+from blurfit.simulation import input_totals, sampler_for, weights_of
 from blurfit.theory import forms
 from blurfit.theory.coded import CodedForm
 from blurfit.theory.forms import Form, JointForm, WaveForm

@@ -51,7 +51,7 @@ from blurfit.schema.columns import Categorical, Feature, Numeric, Question
 from blurfit.schema.formulas import target_of
 from blurfit.schema.schema import Schema
 from blurfit.schema.schema import values as encoded_values
-from blurfit.simulation.sampler import generator_for, sampler_for
+from blurfit.simulation import generator_for, sampler_for
 from blurfit.theory.gaussian import epsilon_of, mu_of
 from blurfit.theory.guarantees import Neighbours, at_most
 from blurfit.theory.input_calibration import InputCalibration

@@ -60,7 +60,7 @@ from blurfit.model.release import PublishedMoments, learn, moments_of
 from blurfit.schema.columns import Categorical, Feature, Question
 from blurfit.schema.formulas import declared, parsed
 from blurfit.schema.schema import Schema, kind_of
-from blurfit.simulation.sampler import input_totals
+from blurfit.simulation import input_totals
 from blurfit.theory.coded import CodedForm
 from blurfit.theory.forms import JointForm, WaveForm
 from blurfit.theory.gaussian import mu_of

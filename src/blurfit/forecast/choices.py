@@ -48,7 +48,7 @@ from blurfit.forecast.sweep import (
 from blurfit.learning.inference import Pull
 from blurfit.learning.sums import JointSums
 from blurfit.schema.schema import Numeric, Schema, units
-from blurfit.simulation.sampler import fit_in_waves
+from blurfit.simulation import fit_in_waves
 from blurfit.theory.forms import JointForm, TargetForm
 from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.numerics import Point, descend

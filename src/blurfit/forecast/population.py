@@ -50,7 +50,7 @@ from blurfit.model.release import moments_of
 from blurfit.schema.columns import Binary, Categorical, Numeric, TimeToEvent
 from blurfit.schema.schema import Schema, values
 from blurfit.schema.table_files import TableFile
-from blurfit.simulation.sampler import totals_of_products, weights_of
+from blurfit.simulation import totals_of_products, weights_of
 from blurfit.theory.coded import CodedForm
 from blurfit.theory.events import EventForm
 

@@ -2,7 +2,7 @@
 
 For each number of contributors and each promise, the noise is calibrated as it would be, the people
 are drawn from what is publicly known (`blurfit.forecast.population`), their blurred sums come in
-one exact draw (`blurfit.simulation.sampler`), and the database's own code learns from them. So the
+one exact draw (`blurfit.simulation`), and the database's own code learns from them. So the
 band holds all of the chance there is, who takes part and how they are blurred.
 
 Where noise dominates, a `moment` collection publishes the posterior mean, which takes a tenth of a
@@ -43,7 +43,7 @@ from blurfit.forecast import DRAWS, TOLERANCE
 from blurfit.forecast.population import CollectionSums, Exits, People, Population, Samples, under
 from blurfit.schema.columns import TimeToEvent
 from blurfit.schema.schema import Numeric, Schema
-from blurfit.simulation.sampler import sampler_for
+from blurfit.simulation import sampler_for
 from blurfit.theory.forms import JointForm
 
 LEVEL = 0.9  # of the band

@@ -32,7 +32,7 @@ from blurfit.agreement.plan import Plan
 from blurfit.data import FloatArray
 from blurfit.estimators.mechanisms import DEFAULT_SPLIT, public_ball
 from blurfit.model.release import moments_of
-from blurfit.simulation.sampler import (
+from blurfit.simulation import (
     Generator,
     fit_in_waves,
     sampler_for,
