@@ -65,12 +65,7 @@ from blurfit.agreement.terms import (
     require_together,
 )
 from blurfit.data import FloatArray, IntArray, canonical, read_json
-from blurfit.errors import (
-    BlurfitError,
-    InfeasibleError,
-    InvalidValueError,
-    NotCertifiedError,
-)
+from blurfit.errors import BlurfitError, InfeasibleError, InvalidValueError, NotCertifiedError
 from blurfit.messages.submissions import Layout, ShareKind, ShareLayout
 from blurfit.schema.columns import Question, TimeToEvent
 from blurfit.schema.schema import Schema

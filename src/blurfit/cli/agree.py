@@ -197,10 +197,7 @@ def agree(
         planned.save(plan)
         agreement = planned.first()
         facts |= {"plan": str(plan), **reports.plan_facts(planned)}
-        told = [
-            reports.plan_in_words(planned),
-            f"Wrote {plan}, fingerprint {planned.fingerprint}.",
-        ]
+        told = [reports.plan_in_words(planned), f"Wrote {plan}, fingerprint {planned.fingerprint}."]
     agreement.save(out)
     doubts = reports.doubts(agreement)
     for doubt in doubts:
@@ -379,10 +376,7 @@ def _from_existing(
 
 
 def _from_table(
-    source: Path,
-    target: str | None,
-    bounds: dict[str, tuple[float, float]],
-    levels: dict[str, str],
+    source: Path, target: str | None, bounds: dict[str, tuple[float, float]], levels: dict[str, str]
 ) -> "Imported":
     """Propose a question for each column; what must be public is typed, or asked for."""
     from blurfit.schema.columns import About

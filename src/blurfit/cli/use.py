@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 
 
 @_common.command(
-    "learn",
-    "agreement.json submissions.parquet --out learned.json --moments learned-moments.json",
+    "learn", "agreement.json submissions.parquet --out learned.json --moments learned-moments.json"
 )
 def learn(
     agreement: _common.ExistingFile,

@@ -48,13 +48,7 @@ from blurfit.agreement.mechanisms import require_group
 from blurfit.agreement.plan import Agreed, Plan, read_agreed
 from blurfit.contributor import sending
 from blurfit.contributor.blur import Portion, SharedRecords, message_of_one, named, roles
-from blurfit.contributor.journal import (
-    Journal,
-    Part,
-    Receipt,
-    Signatures,
-    agreement_at,
-)
+from blurfit.contributor.journal import Journal, Part, Receipt, Signatures, agreement_at
 from blurfit.contributor.sending import (
     Account,
     Destination,
@@ -267,10 +261,7 @@ class Client(Closeable):
         return send_table(first, table, services, **options)
 
     def submit(
-        self,
-        blurred: Submission | Submissions | SharedRecords,
-        *,
-        invitations: Invitations = (),
+        self, blurred: Submission | Submissions | SharedRecords, *, invitations: Invitations = ()
     ) -> int:
         """Send what is blurred already; how many were new to the first database is returned.
 

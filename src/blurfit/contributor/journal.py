@@ -85,14 +85,7 @@ from blurfit.errors import (
 )
 from blurfit.messages.signing import about_submissions, is_signed
 from blurfit.messages.submissions import identifiers_of, secrets_of
-from blurfit.protocol import (
-    MOST_SUBMISSIONS,
-    PATIENCE,
-    WITHDRAWALS,
-    Exchange,
-    Withdrawal,
-    path_of,
-)
+from blurfit.protocol import MOST_SUBMISSIONS, PATIENCE, WITHDRAWALS, Exchange, Withdrawal, path_of
 from blurfit.randomness import new_secret
 
 FORMAT, VERSION = "blurfit-receipt", 1

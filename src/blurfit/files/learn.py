@@ -427,10 +427,7 @@ def release_files(
 
 
 def release_plan(
-    plan: Plan,
-    collected: Sequence[tuple[Agreement, Iterable[str]]],
-    engine: Engine,
-    **options: Any,
+    plan: Plan, collected: Sequence[tuple[Agreement, Iterable[str]]], engine: Engine, **options: Any
 ) -> tuple[PublishedMoments, ...]:
     """Return the release of each wave, in their order; `learn_plan` makes a model of them.
 

@@ -382,11 +382,7 @@ def band(errors: FloatArray) -> tuple[float, float]:
 
 
 def forecast_case(
-    schema: Schema,
-    samples: Samples,
-    sums: CollectionSums,
-    terms: Mapping[str, Any],
-    **how: Any,
+    schema: Schema, samples: Samples, sums: CollectionSums, terms: Mapping[str, Any], **how: Any
 ) -> Case:
     """Forecast one cell: `terms` are those of `Agreement.propose`, the quorum is met exactly."""
     try:

@@ -391,9 +391,7 @@ def _facts(model: Published, language: str | None) -> Iterator[tuple[str, str]]:
 
 
 def moved_in_words(
-    moved: Mapping[str, float | None],
-    called: Mapping[str, str],
-    escape: Callable[[str], str] = str,
+    moved: Mapping[str, float | None], called: Mapping[str, str], escape: Callable[[str], str] = str
 ) -> str:
     """Return each coefficient with how far it can move, by columns as people call them.
 

@@ -136,12 +136,7 @@ class Flp:
         return np.hstack([random, gf.inverse_transform(gadgets)[:, : self._coefficients]])
 
     def query(
-        self,
-        inputs: WordArray,
-        proofs: WordArray,
-        random: WordArray,
-        joint: WordArray,
-        share: int,
+        self, inputs: WordArray, proofs: WordArray, random: WordArray, joint: WordArray, share: int
     ) -> tuple[WordArray, BoolArray]:
         """Shares of verifiers (section 7.3.4), and which test points may be used.
 

@@ -607,8 +607,7 @@ def page_operations() -> Iterator[Operation]:
             "get", path, f"{title}, as a page", page | lost if "{fingerprint}" in path else page
         )
     yield operation(
-        *("get", "/pages/{name}", "Parts of the pages", file, protocol.NOT_FOUND),
-        parameters=[name],
+        *("get", "/pages/{name}", "Parts of the pages", file, protocol.NOT_FOUND), parameters=[name]
     )
 
 

@@ -666,8 +666,7 @@ async def read_body(
         if held.given_up:
             raise _busy() from None
         raise RequestError(
-            protocol.TOO_SLOW,
-            f"Expected the whole body within {seconds:g} s; send smaller ones.",
+            protocol.TOO_SLOW, f"Expected the whole body within {seconds:g} s; send smaller ones."
         ) from None
     held.allowance.unfinished.pop(held, None)
     return bytes(parts[0]) if len(parts) == 1 else b"".join(parts)
