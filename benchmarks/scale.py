@@ -28,7 +28,8 @@ from rich.console import Console
 
 from blurfit import Agreement, Numeric, Schema, Store, Submissions, perturb_table
 from blurfit.contributor.sending import blur_table
-from blurfit.files.learn import Cluster, Engine, Threads, Work, totals
+from blurfit.files.learn import Work, totals
+from blurfit.files.scan import Cluster, Engine, Threads
 from blurfit.learning.sums import Totals
 from blurfit.messages.files import Writer
 from blurfit.simulation import exact_totals, sampler_for

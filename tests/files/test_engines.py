@@ -19,8 +19,9 @@ from blurfit import (
     perturb_table,
 )
 from blurfit.files import learn
-from blurfit.files import learn as module
-from blurfit.files.learn import Cluster, Threads, Work, totals
+from blurfit.files import scan as module
+from blurfit.files.learn import Work, totals
+from blurfit.files.scan import Cluster, Threads
 from blurfit.messages import files
 from blurfit.messages.files import Writer
 from support.stores import write_file

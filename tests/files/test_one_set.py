@@ -21,8 +21,9 @@ from blurfit import (
     Submissions,
     perturb_table,
 )
-from blurfit.files.learn import Threads, Work, export, learn_files, totals
+from blurfit.files.learn import Work, export, learn_files, totals
 from blurfit.files.receipts import ReleaseReceipt
+from blurfit.files.scan import Threads
 from blurfit.messages.files import Writer
 from blurfit.model.release import PublishedMoments
 from blurfit.service.app import in_a_thread

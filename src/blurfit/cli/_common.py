@@ -35,14 +35,11 @@ import blurfit as bf
 from blurfit.errors import InvalidValueError, Progress, optional
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from rich.console import RenderableType
 
     from blurfit.agreement.plan import Agreed
     from blurfit.data import FloatArray
     from blurfit.model.course import Course
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
 
 
 @dataclass(frozen=True)
