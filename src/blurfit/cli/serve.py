@@ -16,7 +16,6 @@ from urllib.parse import urlsplit
 import click
 
 import blurfit as bf
-from blurfit import protocol
 from blurfit.cli import _common as common
 from blurfit.cli._common import (
     STORE,
@@ -91,6 +90,8 @@ def appoint(store: Any, token_file: Path | None, *, replace: bool = False) -> st
 
     It is made at the first start, and the store keeps only its hash.
     """
+    from blurfit import protocol
+
     place = f"The administrator's token is in {token_file}"
     if token_file is not None and token_file.exists() and not replace:
         token = protocol.read_token(token_file)
@@ -120,8 +121,7 @@ def appoint(store: Any, token_file: Path | None, *, replace: bool = False) -> st
 
 def share_key_in(path: Path) -> tuple[str, str]:
     """Return the private key that opens shares, made if there is none, and what to say of it."""
-    from blurfit.messages.signing import new_key
-    from blurfit.messages.submissions import public_key
+    from blurfit.messages.submissions import new_key, public_key
 
     private, public = key_in("--share-key-file", path, new_key, public_key)
     return private, f"Shares can be sealed to {public} (`blurfit agree --database-key`)."
@@ -152,6 +152,8 @@ def key_in(
     option: str, path: Path, new_key: Callable[[], str], public_key: Callable[[str], str]
 ) -> tuple[str, str]:
     """Return the private key in a file, written if there is none, and its public key."""
+    from blurfit import protocol
+
     if not path.exists():
         protocol.write_token(path, new_key())
     private = path.read_text().strip()
@@ -171,6 +173,7 @@ def key_in(
 )
 def serve(asked: Serving) -> None:
     """Collect submissions over HTTP, lose nothing, publish once."""
+    from blurfit import protocol
     from blurfit.service.answers import Metrics
     from blurfit.service.app import Limits, Service, leave_threads_behind, refuse_unless_possible
     from blurfit.service.limits import IN_FLIGHT
@@ -357,6 +360,8 @@ def token(
         out: Where the new token is written; no copy is kept.
         revoke: Revoke the token of that name.
     """
+    from blurfit import protocol
+
     with bf.Store(store) as kept:
         if name is None:
             found = kept.granted()

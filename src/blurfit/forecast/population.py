@@ -387,7 +387,7 @@ def _target(
 
 # ---- agreements of other forms
 
-MOST_ROWS = 2**14  # of public people, whose numbers are all held
+MOST_SENT = 2**14  # of public people, whose numbers are all held
 EVENTS = 1 / 3  # the share of generated people who have the event until the horizon
 _MATTER = 0.8  # of the mean hazard, which all features together can add or take
 _STOPPED = 0.2  # of generated people stop being observed, at any time
@@ -410,7 +410,7 @@ def under(agreement: Agreement, samples: Samples, count: int) -> tuple[People, C
     collections of this many of them send.
     """
     form, people = agreement.form, samples.population
-    rows = people.rows[:MOST_ROWS]
+    rows = people.rows[:MOST_SENT]
     numbers = form.products(rows[:, 1:])
     mean = numbers.mean(axis=0)
     g = np.random.default_rng([samples.seed, 5]).standard_normal((samples.draws, len(numbers)))
@@ -461,7 +461,7 @@ class Exits(People):
     @classmethod
     def of_values(cls, schema: Schema, v: FloatArray, name: str) -> "Exits":
         """Take the columns of all questions."""
-        return cls(name, schema, np.column_stack([np.ones(len(v)), v])[:MOST_ROWS])
+        return cls(name, schema, np.column_stack([np.ones(len(v)), v])[:MOST_SENT])
 
     @classmethod
     def generated(cls, schema: Schema, *, events: float = EVENTS, seed: int = 0) -> "Exits":
