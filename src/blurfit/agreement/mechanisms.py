@@ -89,20 +89,13 @@ from blurfit.schema.columns import Categorical, Numeric, TimeToEvent
 from blurfit.schema.derived import Curve
 from blurfit.schema.schema import Schema, independent, joint_form, values
 from blurfit.schema.table import listed
+from blurfit.theory import maps
 from blurfit.theory.coded import ONE, Code, CodedForm, Weighting
 from blurfit.theory.events import EventForm
 from blurfit.theory.forms import Form, GaugeForm, JointForm, TargetForm, WaveForm
 from blurfit.theory.guarantees import rounded_up
 from blurfit.theory.hazards import Announced, HazardForm, HazardMap
 from blurfit.theory.input_calibration import InputCalibration, calibrate
-from blurfit.theory.maps import (
-    GaugeMap,
-    LogisticNewton,
-    NewtonMap,
-    PoissonNewton,
-    ResidualMap,
-    Whitening,
-)
 from blurfit.theory.moments import MomentCalibration, calibrate_moment
 from blurfit.theory.planning import StageKind, Task
 
@@ -195,9 +188,9 @@ class Wave:
         """What is sent: all products in the first wave, then what the map makes of a record."""
         if self.chart is None:
             return "joint"
-        if isinstance(self.chart, GaugeMap):
+        if isinstance(self.chart, maps.GaugeMap):
             return "gauge"
-        return "newton" if isinstance(self.chart, NewtonMap | HazardMap) else "residual"
+        return "newton" if isinstance(self.chart, maps.NewtonMap | HazardMap) else "residual"
 
     @property
     def lot(self) -> Lot:
@@ -325,7 +318,7 @@ def task_of(schema: Schema, *, counts: bool = False) -> Task:
 
 def _refuse_other_targets(chart: Announced, schema: Schema) -> None:
     """Refuse Newton's quadratic of a loss that is not the target's: labels, counts or exits."""
-    target, loss = schema.target, chart.loss if isinstance(chart, NewtonMap) else None
+    target, loss = schema.target, chart.loss if isinstance(chart, maps.NewtonMap) else None
     if isinstance(chart, HazardMap) != isinstance(target, TimeToEvent):
         raise InvalidValueError(
             f"Expected a hazard map for a time to an event, and for nothing else, and the target "
@@ -337,7 +330,7 @@ def _refuse_other_targets(chart: Announced, schema: Schema) -> None:
                 f"Expected a map of {target.bands} bands, as the schema has, and got one of "
                 f"{len(chart.bands)}."
             )
-    elif isinstance(loss, PoissonNewton):
+    elif isinstance(loss, maps.PoissonNewton):
         task_of(schema, counts=True)
         if isinstance(target, Numeric) and loss.count_bound != target.upper:
             raise InvalidValueError(
@@ -376,24 +369,24 @@ def map_from_dict(entry: Mapping[str, Any]) -> Announced:
         )
     if kind == "hazard":
         return HazardMap.from_dict(entry)
-    whitening = Whitening.from_dict(entry)
+    whitening = maps.Whitening.from_dict(entry)
     if kind == "residual":
         weights = entry["weights"]
         if not isinstance(weights, list) or len(weights) != 3:
             raise InvalidValueError(f"Expected weights={weights!r} to be [c, a, b].")
         c, a, b = weights
         reach = entry["radius"], entry["scale"], entry["bound"]
-        return ResidualMap(whitening, *reach, c, a, b, entry["robust"], entry["stride"])
+        return maps.ResidualMap(whitening, *reach, c, a, b, entry["robust"], entry["stride"])
     if kind == "gauge":
         ends = entry["features"], entry["errors"]
-        return GaugeMap(whitening, entry["scale"], *ends, entry["joint"])
-    loss: LogisticNewton | PoissonNewton
+        return maps.GaugeMap(whitening, entry["scale"], *ends, entry["joint"])
+    loss: maps.LogisticNewton | maps.PoissonNewton
     if kind == "logistic":
-        loss = LogisticNewton(entry["balance"])
+        loss = maps.LogisticNewton(entry["balance"])
     else:
         bounds = entry["count_bound"], entry["curvature_bound"], entry["gradient_bound"]
-        loss = PoissonNewton(*bounds, entry["balance"])
-    return NewtonMap(whitening, loss, entry["constant"], entry["radius"], entry["robust"])
+        loss = maps.PoissonNewton(*bounds, entry["balance"])
+    return maps.NewtonMap(whitening, loss, entry["constant"], entry["radius"], entry["robust"])
 
 
 def wave_form(
@@ -404,7 +397,7 @@ def wave_form(
         if time is None:
             raise InvalidValueError("Expected a time to an event as the target of a hazard map.")
         return HazardForm(chart, columns, kept, time)
-    if isinstance(chart, GaugeMap):
+    if isinstance(chart, maps.GaugeMap):
         return GaugeForm(chart, columns, kept)  # type: ignore[arg-type]
     return WaveForm(chart, columns, kept)
 

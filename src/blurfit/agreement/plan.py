@@ -64,15 +64,6 @@ from blurfit.theory.gaussian import mu_of
 from blurfit.theory.guarantees import BEYOND, ModelGuarantee, Neighbours, at_most
 from blurfit.theory.hazards import Announced
 from blurfit.theory.moments import MomentCalibration
-from blurfit.theory.planning import (
-    StageKind,
-    Stages,
-    Task,
-    choose_plan,
-    promise_of_share,
-    shared_mu,
-    stride_of,
-)
 
 RULE = 1  # of how a map follows from releases: `blurfit.learning.waves`
 _TERMS = (
@@ -85,7 +76,7 @@ _SAME = ("databases", "public_rows", *LATER_TERMS)  # of a plan's terms and of e
 class PlannedWave(Struct, frozen=True, forbid_unknown_fields=True):
     """What a wave sends, how many people it waits for, and how many of them must be honest."""
 
-    kind: StageKind
+    kind: planning.StageKind
     quorum: int
     honest: int
 
@@ -98,7 +89,7 @@ class PlanDocument(LaterTerms, frozen=True, kw_only=True, forbid_unknown_fields=
     rule: Literal[1]  # of how a map follows from releases
     fingerprint: Fingerprint | UnsetType = UNSET
     schema: dict[str, Any]
-    task: Task
+    task: planning.Task
     waves: tuple[PlannedWave, ...]
     epsilon: float
     delta: float
@@ -131,8 +122,8 @@ class Plan(Fingerprinted):
 
     schema: Schema
     terms: Terms
-    task: Task
-    kinds: tuple[StageKind, ...]
+    task: planning.Task
+    kinds: tuple[planning.StageKind, ...]
     quorums: tuple[int, ...]
     weights: PublicWeights
     calibration: MomentCalibration
@@ -187,7 +178,7 @@ class Plan(Fingerprinted):
         if waves != "auto":
             whole(waves=waves)
         task = task_of(schema, counts=counts)
-        stages = choose_plan(
+        stages = planning.choose_plan(
             task,
             coefficients=len(kept_columns(schema)),
             count=chosen.quorum,
@@ -201,8 +192,8 @@ class Plan(Fingerprinted):
         cls,
         schema: Schema,
         terms: Terms,
-        task: Task,
-        kinds: tuple[StageKind, ...],
+        task: planning.Task,
+        kinds: tuple[planning.StageKind, ...],
         quorums: tuple[int, ...],
     ) -> "Plan":
         """These waves: weights are chosen for the first one, and its noise is calibrated."""
@@ -464,7 +455,7 @@ class HeldWaves:
     """
 
     in_all: Agreement
-    stages: Stages
+    stages: planning.Stages
     local: tuple[float, float] | None = None
     kept: float = 1.0
     beside: tuple[float, ...] = ()
@@ -489,12 +480,12 @@ class HeldWaves:
         return self.in_all.schema
 
     @property
-    def task(self) -> Task:
+    def task(self) -> planning.Task:
         """Whether a number, a label or a count is learned."""
         return self.stages.task
 
     @property
-    def kinds(self) -> tuple[StageKind, ...]:
+    def kinds(self) -> tuple[planning.StageKind, ...]:
         """What each wave sends."""
         return self.stages.kinds
 
@@ -508,7 +499,7 @@ class HeldWaves:
             return (1,) * len(self)
         p, rows = len(kept_columns(self.schema)), self.in_all.quorum
         between = [
-            stride_of(rows, mu, p, gauge=kind == "gauge")
+            planning.stride_of(rows, mu, p, gauge=kind == "gauge")
             for kind, mu in zip(self.kinds[1:-1], self.mus[1:-1], strict=True)
         ]
         return (1, *between, 1)[: len(self)]
@@ -522,7 +513,7 @@ class HeldWaves:
     def mu(self) -> float:
         """μ of all waves together, which with their shares of δ keeps the fit's (ε, δ)."""
         fit = self.in_all
-        return shared_mu(fit.epsilon, fit.delta, self.releases, DISCRETE_SHARE)
+        return planning.shared_mu(fit.epsilon, fit.delta, self.releases, DISCRETE_SHARE)
 
     @property
     def mus(self) -> tuple[float, ...]:
@@ -566,10 +557,10 @@ class HeldWaves:
     def _terms(self, share: float, quorum: int) -> Terms:
         """Return what a release with this share of μ² promises by itself, of so many rows."""
         fit = self.in_all
-        epsilon, delta = promise_of_share(self.mu, fit.delta, share, DISCRETE_SHARE)
+        epsilon, delta = planning.promise_of_share(self.mu, fit.delta, share, DISCRETE_SHARE)
         local: dict[str, float] = {}
         if self.local is not None:  # a row that is blurred in each wave shares this μ alike
-            of_record = promise_of_share(mu_of(*self.local), self.local[1], share, 0.0)
+            of_record = planning.promise_of_share(mu_of(*self.local), self.local[1], share, 0.0)
             local = dict(zip(("local_epsilon", "local_delta"), of_record, strict=True))
         return Terms.of(
             epsilon=epsilon,

@@ -34,17 +34,8 @@ from blurfit.agreement.numbers import LIARS, push_of_liars
 from blurfit.agreement.plan import Plan
 from blurfit.agreement.terms import Mechanism
 from blurfit.data import FloatArray
+from blurfit.forecast import sweep
 from blurfit.forecast.population import People, Population, Samples
-from blurfit.forecast.sweep import (
-    Case,
-    Forecast,
-    fitting,
-    forecast,
-    forecast_agreement,
-    forecast_case,
-    plain,
-    propose_terms,
-)
 from blurfit.learning.inference import Pull
 from blurfit.learning.sums import JointSums
 from blurfit.schema.schema import Numeric, Schema, units
@@ -67,8 +58,8 @@ class Advice:
     """
 
     terms: dict[str, Any]
-    before: Case
-    after: Case
+    before: sweep.Case
+    after: sweep.Case
 
 
 def advise(
@@ -92,14 +83,14 @@ def advise(
     errors.one_of(GOALS, goal=goal)
     fixed = dict(terms or {})
 
-    luck = [Samples(fitting(schema, population), TUNING_DRAWS, seed + k) for k in range(2)]
+    luck = [Samples(sweep.fitting(schema, population), TUNING_DRAWS, seed + k) for k in range(2)]
     sums = [samples.at(contributors) for samples in luck]
 
-    def tried(extra: Mapping[str, Any], fresh: bool) -> Case:
-        asked = propose_terms(schema, mechanism, epsilon, local_epsilon, fixed | dict(extra))
-        return forecast_case(schema, luck[fresh], sums[fresh], asked)
+    def tried(extra: Mapping[str, Any], fresh: bool) -> sweep.Case:
+        asked = sweep.propose_terms(schema, mechanism, epsilon, local_epsilon, fixed | dict(extra))
+        return sweep.forecast_case(schema, luck[fresh], sums[fresh], asked)
 
-    asked = propose_terms(schema, mechanism, epsilon, local_epsilon, fixed)
+    asked = sweep.propose_terms(schema, mechanism, epsilon, local_epsilon, fixed)
     default = Agreement.propose(schema, quorum=contributors, **asked)
     start = {name: value for name, value in _start(default).items() if _owner(name) not in fixed}
     if local_epsilon is None:
@@ -228,7 +219,7 @@ class PublicForecast:
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it as plain values, for JSON; what is not known is None."""
-        return asdict(self) | {"cases": [plain(asdict(one)) for one in self.cases]}
+        return asdict(self) | {"cases": [sweep.plain(asdict(one)) for one in self.cases]}
 
 
 def people_and_rows(
@@ -263,9 +254,9 @@ def forecast_beside(
     read, rest = rows[:MOST_ROWS], dict(terms or {}) | {"public_rows": None}
     named = {"public_rows": ANY_FILE, "sends": rest.pop("sends", "everything")}
     asked |= {"mechanisms": ["moment"], "draws": asked.get("draws", DRAWS)}
-    alone = forecast(schema, population, terms=rest, **asked)
+    alone = sweep.forecast(schema, population, terms=rest, **asked)
     more: dict[str, Any] = {"terms": rest | named, "public": read, "progress": progress}
-    return _beside(alone, forecast(schema, population, **asked, **more), len(read))
+    return _beside(alone, sweep.forecast(schema, population, **asked, **more), len(read))
 
 
 def forecast_agreement_beside(
@@ -280,12 +271,14 @@ def forecast_agreement_beside(
     is asked for as in `forecast_agreement`.
     """
     read, asked = rows[:MOST_ROWS], {"draws": DRAWS} | asked
-    alone = forecast_agreement(agreement, population, **asked)
-    beside = forecast_agreement(agreement, population, **asked, public=read, progress=progress)
+    alone = sweep.forecast_agreement(agreement, population, **asked)
+    beside = sweep.forecast_agreement(
+        agreement, population, **asked, public=read, progress=progress
+    )
     return _beside(alone, beside, len(read))
 
 
-def _beside(alone: Forecast, beside: Forecast, rows: int) -> PublicForecast:
+def _beside(alone: sweep.Forecast, beside: sweep.Forecast, rows: int) -> PublicForecast:
     """Join two forecasts of the same people with the same luck."""
     cases = tuple(
         Beside(

@@ -57,6 +57,7 @@ import numpy as np
 
 from blurfit.data import AnyArray, FloatArray
 from blurfit.errors import InvalidValueError, one_of
+from blurfit.schema import derived
 from blurfit.schema.columns import (
     NO,
     NO_ONE,
@@ -74,15 +75,6 @@ from blurfit.schema.columns import (
     assign,
     column_from_dict,
     is_unsaid,
-)
-from blurfit.schema.derived import (
-    KINDS,
-    Condition,
-    Cross,
-    Curve,
-    Product,
-    derived_from_dict,
-    levels_of,
 )
 from blurfit.schema.table import Table, listed, read, refuse_keys
 from blurfit.theory.forms import ColumnKind, JointColumn, JointForm
@@ -187,7 +179,7 @@ class Schema:
         several = {  # what cannot be predicted: neither one column, nor classes
             one.name
             for one in self.features
-            if len(one.columns) > 1 and isinstance(one, Curve | Product)
+            if len(one.columns) > 1 and isinstance(one, derived.Curve | derived.Product)
         }
         no_target = unsaid | several
         if isinstance(self.target, TimeToEvent):
@@ -458,7 +450,7 @@ def joint_form(
         # of an optional yes/no, which may be 0, the sign is a number
         kind: ColumnKind = "numeric" if isinstance(one, Numeric) or one.optional else "sign"
         if isinstance(one, Categorical):
-            kind = "hat" if isinstance(one, Curve) else "level"
+            kind = "hat" if isinstance(one, derived.Curve) else "level"
         for name in one.columns:
             own: ColumnKind = "level" if is_unsaid(name) and one.optional else kind
             columns.append(JointColumn(name, weight, own, group))
@@ -466,10 +458,11 @@ def joint_form(
 
 
 def _feature_from_dict(where: str, entry: Any, outside: Any) -> Any:
-    if not isinstance(entry, Mapping) or entry.get("kind") not in tuple(KINDS):  # or unhashable
+    kinds = tuple(derived.KINDS)  # what is asked for may be unhashable
+    if not isinstance(entry, Mapping) or entry.get("kind") not in kinds:
         return column_from_dict(where, entry, outside)
     try:
-        return derived_from_dict(entry)
+        return derived.derived_from_dict(entry)
     except (InvalidValueError, TypeError) as error:
         raise InvalidValueError(f"{where} ({entry.get('name')!r}): {error}") from error
 
@@ -662,13 +655,13 @@ def independent(
     found = _Elimination(schema, features, chosen)
     for one in asked:
         beside = [schema.question(name) for name in one.of if name in features]
-        if isinstance(one, Cross) and beside:
+        if isinstance(one, derived.Cross) and beside:
             found.pairs(one, beside)
         elif isinstance(one, Categorical):
             found.levels(one, beside)
-        elif isinstance(one, Product):
+        elif isinstance(one, derived.Product):
             found.product(one, beside)
-        elif isinstance(one, Condition) and one.level is not None and beside:
+        elif isinstance(one, derived.Condition) and one.level is not None and beside:
             found.leave(found.places[one.name], 2 * found.has(beside[0], one.level) - found.one)
     return found.matrix, found.left_out, found.left_out - found.bases
 
@@ -724,7 +717,7 @@ class _Elimination:
         """
         own = [self.places[name] for name in one.columns]
         base = self.places[f"{one.name}={self.reference(one)}"]
-        if isinstance(one, Curve) and beside and one.contains(beside[0]):
+        if isinstance(one, derived.Curve) and beside and one.contains(beside[0]):
             end = own[-1] if base != own[-1] else own[0]
             z = np.asarray(beside[0].scale(np.array(one.knots)))
             middle = float(z[own.index(base)])
@@ -736,7 +729,7 @@ class _Elimination:
         self.leave(base, self.rest(self.one, own, base))
         self.bases.add(base)
 
-    def product(self, one: Product, beside: Sequence[Question]) -> None:
+    def product(self, one: derived.Product, beside: Sequence[Question]) -> None:
         """Tell a product in the units of its questions, if both are there; and leave the reference
         level's slope out if the number itself is there, as all of them sum to it.
         """
@@ -762,12 +755,12 @@ class _Elimination:
             total = self.matrix[:, self.places[number.name]]
             self.leave(base, self.rest(total, own, base))
 
-    def pairs(self, one: Cross, beside: Sequence[Question]) -> None:
+    def pairs(self, one: derived.Cross, beside: Sequence[Question]) -> None:
         """Leave out each pair with the reference level of a question that is there itself: the
         pairs with one level of the other question sum to that level.
         """
         first, last = sources = [self.schema.question(name) for name in one.of]
-        levels = [list(levels_of(each)) for each in sources]
+        levels = [list(derived.levels_of(each)) for each in sources]
         own = np.reshape(
             [self.places[name] for name in one.columns], [len(each) for each in levels]
         )

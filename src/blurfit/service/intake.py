@@ -28,15 +28,7 @@ from starlette.types import Receive, Scope, Send
 from blurfit import protocol
 from blurfit.agreement.agreement import Agreement
 from blurfit.errors import BlurfitError, InfeasibleError, StorageError
-from blurfit.messages.submissions import (
-    OVERHEAD,
-    Role,
-    ShareLayout,
-    Submission,
-    Submissions,
-    public_key,
-    unseal,
-)
+from blurfit.messages import submissions
 from blurfit.service import operations
 from blurfit.service.answers import Metrics, Signatory, send_answer
 from blurfit.service.limits import LONG, Limiter, Reserve, cost_of, read_body
@@ -244,7 +236,7 @@ class SubmissionPath:
 
         body = await read_body(headers, receive, limit, held, cost)
         if (private := unsealing_key(agreement, role, self.share_key)) is not None:
-            body = unseal(body, private, fingerprint, role)
+            body = submissions.unseal(body, private, fingerprint, role)
         turns = held.allowance.turns
         if json and len(body) > LONG:
             rows = await turns.take(_rows, collection, headers, body)
@@ -304,10 +296,10 @@ def largest_body(collection: Collection, headers: dict[bytes, bytes]) -> int:
     most = protocol.MOST_SUBMISSIONS + 1  # one too many is told in better words
     if collection.agreement.proofs:
         most = max(1, _PROVED_BYTES // one)
-    return OVERHEAD + _BATCH_HEAD_BYTES + most * one
+    return submissions.OVERHEAD + _BATCH_HEAD_BYTES + most * one
 
 
-def unsealing_key(agreement: Agreement, role: Role, private: str | None) -> str | None:
+def unsealing_key(agreement: Agreement, role: submissions.Role, private: str | None) -> str | None:
     """Return the private key of shares that are sealed to this database; None if they are not.
 
     Refuse an agreement that seals them to a key which is not this service's.
@@ -315,7 +307,7 @@ def unsealing_key(agreement: Agreement, role: Role, private: str | None) -> str 
     key = agreement.databases[role == "second"].key if agreement.databases else None
     if role == "whole" or key is None:
         return None
-    if private is None or public_key(private) != key:
+    if private is None or submissions.public_key(private) != key:
         raise InfeasibleError(
             f"Expected this service to have the private key of {key}, to which the agreement seals "
             "shares: start it with `blurfit serve --share-key-file` and the file of that key, or "
@@ -336,11 +328,11 @@ def _rows(collection: Collection, headers: dict[bytes, bytes], body: bytes) -> b
         if layout.fits(body):  # by far the most frequent
             return body
         rows = layout.rows(body)
-    elif kind == protocol.JSON and not isinstance(layout, ShareLayout):
+    elif kind == protocol.JSON and not isinstance(layout, submissions.ShareLayout):
         if body.lstrip()[:1] == b"[":
-            some = Submissions.from_json(body)
+            some = submissions.Submissions.from_json(body)
         else:
-            some = Submissions.gather([Submission.from_json(body)])
+            some = submissions.Submissions.gather([submissions.Submission.from_json(body)])
         rows = some.rows(layout)
     else:
         if kind == protocol.OLD_BINARY:
