@@ -490,8 +490,10 @@ class Course:
         refusal = "no wave was released."
         for waves in range(len(self.releases), 0, -1):
             known = self.__dict__.get("beliefs", self.known)[:waves]
+            fewer = waves < len(self.releases)
+            course = Course(self.agreed, self.releases[:waves], known) if fewer else self
             try:
-                return Course(self.agreed, self.releases[:waves], known).model(), None
+                return course.model(), None
             except WRONG_SUMS as error:
                 refusal = str(error)
         return None, refusal
