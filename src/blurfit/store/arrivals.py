@@ -51,16 +51,16 @@ backups, PostgreSQL's dead rows until they are cleaned up, a log that has not be
 
 Tokens
 ------
-The administrator's token, made at the first start, is good for everything. Further
-tokens, each with a name, are good for what they were made for:
+The administrator's token, made at the first start, is good for everything. Further tokens, each
+with a name, are good for what they were made for:
 
     open      propose, open, pause, resume and close collections and plans
     invite    keep invitations
     publish   publish, which also closes
     read      the audit log
 
-Of a token the store keeps the SHA-256 (`blurfit.protocol`). What was asked for with a token
-is written down with its outcome. Nothing that contributors do is there.
+Of a token the store keeps the SHA-256 (`blurfit.protocol`). What was asked for with a token is
+written down with its outcome. Nothing that contributors do is there.
 """
 
 import time
