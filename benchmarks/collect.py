@@ -23,7 +23,7 @@ from measure import table
 from served import running
 
 from blurfit import Agreement, Numeric, Schema, Store, Submissions, perturb_table
-from blurfit.protocol.http import BINARY, JSON
+from blurfit.protocol import BINARY, JSON
 from blurfit.service.app import Limits, Service
 from blurfit.store.arrivals import Group, Outcome, Receiver
 from blurfit.store.collections import Collection

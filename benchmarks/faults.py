@@ -36,7 +36,7 @@ from served import Served, free_port, watched
 from strangers import Target
 
 from blurfit import Agreement, Numeric, Schema, Store, perturb_table
-from blurfit.protocol.http import RemoteDatabase
+from blurfit.protocol import RemoteDatabase
 
 GOAL_MEGABYTES, GOAL_RATIO = 300.0, 0.5
 SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))
@@ -310,10 +310,10 @@ def on_postgresql(
 
 def secret(folder: Path) -> str:
     """A file with a secret that this service shares with another database."""
-    from blurfit.protocol import tokens
+    from blurfit import protocol
 
     path = folder / "peer.txt"
-    tokens.write_token(path, tokens.new_token())
+    protocol.write_token(path, protocol.new_token())
     return str(path)
 
 

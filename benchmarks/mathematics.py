@@ -16,7 +16,7 @@ from rich.console import Console
 from blurfit import Agreement, Numeric, Schema, calibrate
 from blurfit.learning.solver import enclose, minimise
 from blurfit.learning.sums import Statistics
-from blurfit.simulation.sampler import sampler_for, totals_of_products
+from blurfit.simulation import sampler_for, totals_of_products
 
 UNIT: dict[str, Any] = {"q_bound": 1.0, "p_bound": 1.0, "weight_bound": 1.0}
 

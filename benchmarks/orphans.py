@@ -17,11 +17,10 @@ import numpy as np
 from measure import table
 from served import Served, free_port, watched
 
-from blurfit import Agreement, Numeric, Schema, Store
+from blurfit import Agreement, Numeric, Schema, Store, protocol
 from blurfit.contributor.blur import share
 from blurfit.messages.submissions import Role, Shares
-from blurfit.protocol import tokens
-from blurfit.protocol.http import RemoteDatabase
+from blurfit.protocol import RemoteDatabase
 from blurfit.store.arrivals import Arrival
 
 SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))
@@ -78,7 +77,7 @@ def publish(folder: Path, orphans: int) -> Publication:
     generator = np.random.default_rng(2)
     shared = share(agreement, {c: generator.uniform(0, 100, PEOPLE) for c in ("age", "income")})
     secret = folder / "peer.txt"
-    tokens.write_token(secret, tokens.new_token())
+    protocol.write_token(secret, protocol.new_token())
     began = time.perf_counter()
     services = []
     sides: list[tuple[Role, Shares, int, int]] = [

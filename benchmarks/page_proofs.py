@@ -16,8 +16,7 @@ from playwright.sync_api import CDPSession, sync_playwright
 
 from blurfit import Agreement, Store
 from blurfit.contributor.blur import blur
-from blurfit.service.app import Service
-from blurfit.service.server import in_a_thread
+from blurfit.service.app import Service, in_a_thread
 from proofs import DATABASES, SCHEMA
 
 MODULES = ("proving", "prio3", "field64", "turboshake")

@@ -28,11 +28,11 @@ from rich.console import Console
 
 from blurfit import Agreement, Numeric, Schema, Store, Submissions, perturb_table
 from blurfit.contributor.sending import blur_table
-from blurfit.files.engines import Cluster, Engine, Threads
 from blurfit.files.learn import Work, totals
+from blurfit.files.scan import Cluster, Engine, Threads
 from blurfit.learning.sums import Totals
 from blurfit.messages.files import Writer
-from blurfit.simulation.sampler import exact_totals, sampler_for
+from blurfit.simulation import exact_totals, sampler_for
 
 FloatArray = npt.NDArray[np.float64]
 

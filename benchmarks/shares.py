@@ -23,7 +23,7 @@ from served import running
 from blurfit import Agreement, Store, perturb_table
 from blurfit.contributor.blur import share
 from blurfit.messages.submissions import Role, Shares, sum_of_masks
-from blurfit.protocol.http import BINARY
+from blurfit.protocol import BINARY
 from blurfit.service.app import Limits, Service
 from blurfit.store import blocks, joint
 from blurfit.store.arrivals import Arrival

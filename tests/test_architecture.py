@@ -18,7 +18,8 @@ MAY_DRAW_NOISE |= {"protocol"}
 # From a release alone: an integral by sampling, errors by noise drawn anew, rows from its tables.
 AFTER_THE_RELEASE = {"learning/shrinkage.py", "learning/hazards.py", "model/tables.py"}
 # Who may ask for the operating system's bits; tests replay them (`tests/support/replay.py`).
-MAY_ASK_FOR_BITS = {"contributor", "protocol", "randomness", "simulation"}
+MAY_ASK_FOR_BITS = {"contributor", "protocol", "simulation"}
+BITS = {"octets", "words", "whole", "below"}  # of `blurfit.randomness`
 
 
 def nodes(module: Path, *words: str) -> Iterator[ast.AST]:
@@ -29,7 +30,7 @@ def nodes(module: Path, *words: str) -> Iterator[ast.AST]:
 
 
 def room(module: Path) -> str:
-    return module.relative_to(SOURCE).parts[0]
+    return module.relative_to(SOURCE).parts[0].removesuffix(".py")
 
 
 def test_only_some_rooms_draw_noise() -> None:
@@ -54,20 +55,30 @@ def test_only_the_noise_touches_the_source_of_bits() -> None:
     but one module asks the operating system."""
     touching = set()
     for module in MODULES:
-        for node in nodes(module, "bits", "entropy"):
-            imported = isinstance(node, ast.Import | ast.ImportFrom) and (
-                "bits" in {alias.name.rpartition(".")[2] for alias in node.names}
-                or str(getattr(node, "module", "")).endswith("randomness.bits")
+        found = [*nodes(module, "randomness", "entropy")]
+        names = {"entropy"} | {
+            alias.asname or alias.name
+            for node in found
+            if isinstance(node, ast.ImportFrom) and node.module == "blurfit"
+            for alias in node.names
+            if alias.name == "randomness"
+        }
+        for node in found:
+            imported = isinstance(node, ast.ImportFrom) and (
+                node.module == "blurfit.randomness" and BITS & {alias.name for alias in node.names}
             )
-            named = isinstance(node, ast.Constant) and node.value == "blurfit.randomness.bits"
-            assigned = isinstance(node, ast.Assign) and any(
-                isinstance(target, ast.Attribute)
-                and isinstance(target.value, ast.Name)
-                and target.value.id in {"bits", "entropy"}
-                for target in node.targets
+            named = isinstance(node, ast.Import | ast.Constant) and "blurfit.randomness" in (
+                [alias.name for alias in node.names]
+                if isinstance(node, ast.Import)
+                else [node.value]
             )
-            assert not assigned, f"{module}, line {node.lineno}"
-            if imported or named:
+            used = (
+                isinstance(node, ast.Attribute)
+                and isinstance(node.value, ast.Name)
+                and node.value.id in names
+            )
+            assert not (used and isinstance(node.ctx, ast.Store)), f"{module}, line {node.lineno}"
+            if imported or named or (used and node.attr in BITS):
                 touching.add(room(module))
     assert touching == MAY_ASK_FOR_BITS
     asking = {
@@ -77,7 +88,7 @@ def test_only_the_noise_touches_the_source_of_bits() -> None:
         if (isinstance(node, ast.Attribute) and node.attr in {"urandom", "getrandom"})
         or (isinstance(node, ast.Import) and node.names[0].name == "secrets")
     }
-    assert asking == {"randomness/bits.py"}
+    assert asking == {"randomness.py"}
 
 
 def test_all_is_what_the_package_offers() -> None:

@@ -16,8 +16,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from blurfit import Agreement, PublishedModel, Store, perturb_table
-from blurfit.simulation import make_census
-from blurfit.simulation.census import Census
+from blurfit.simulation import Census, make_census
 from blurfit_lab.datasets import load_acs
 
 CONTRIBUTORS, PUBLIC, TRIED = 2**15, 5_000, 50_000

@@ -43,15 +43,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from blurfit import private_files
-from blurfit.errors import (
-    BlurfitError,
-    InvalidValueError,
-    inside_unit_interval,
-    nonnegative,
-    one_of,
-    positive,
-)
+from blurfit import errors, private_files
 from blurfit.theory import gaussian
 from blurfit.theory.moments import NEIGHBOURS, Neighbours, at_most
 
@@ -59,7 +51,7 @@ _MARKS = "BLURFIT_BUDGET"  # the environment's word for the files of processes w
 _ROUNDING = 1 + 1e-9  # what is kept is evaluated at a little more than was spent
 
 
-class BudgetExceededError(BlurfitError):
+class BudgetExceededError(errors.BlurfitError):
     """A fit would spend more than is left."""
 
 
@@ -91,13 +83,13 @@ class Budget:
     _process: int = field(default_factory=os.getpid, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        positive(epsilon=self.epsilon)
-        inside_unit_interval(delta=self.delta)
+        errors.positive(epsilon=self.epsilon)
+        errors.inside_unit_interval(delta=self.delta)
 
     def __enter__(self) -> Self:
         with _lock:
             if self in _open:
-                raise InvalidValueError("Expected a budget that is not open already.")
+                raise errors.InvalidValueError("Expected a budget that is not open already.")
             self._outer = _open[-1] if _open else None
             if not _open:
                 private_files.create(_mark_of(os.getpid()))
@@ -117,8 +109,8 @@ class Budget:
 
     def spend(self, expense: Expense, neighbours: Neighbours) -> None:
         """Write an expense down, in the outer budgets too; refuse it if it is more than is left."""
-        nonnegative(mu=expense.mu, epsilon=expense.epsilon, delta=expense.delta)
-        one_of(NEIGHBOURS, neighbours=neighbours)
+        errors.nonnegative(mu=expense.mu, epsilon=expense.epsilon, delta=expense.delta)
+        errors.one_of(NEIGHBOURS, neighbours=neighbours)
         with _lock:
             for budget in self._chain():
                 refuse_elsewhere(budget._process)
@@ -150,7 +142,7 @@ class Budget:
 
     def _refuse_unless_left(self, expense: Expense, neighbours: Neighbours) -> None:
         if self.neighbours not in (None, neighbours):
-            raise InvalidValueError(
+            raise errors.InvalidValueError(
                 f"Expected neighbours={neighbours!r} to be {self.neighbours!r}, as in earlier "
                 "fits: promises about different neighbours do not add up."
             )

@@ -22,6 +22,7 @@ from rich.markdown import Markdown
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
+from blurfit import protocol
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
 from blurfit.contributor.blur import perturb_table, share
@@ -31,14 +32,11 @@ from blurfit.errors import NotCertifiedError, ServiceError, optional
 from blurfit.messages.submissions import Role
 from blurfit.model.model import PublishedModel
 from blurfit.model.statement import as_markdown
-from blurfit.protocol import tokens
-from blurfit.protocol.http import RemoteDatabase
-from blurfit.randomness.noise import new_groups
+from blurfit.protocol import RemoteDatabase
+from blurfit.randomness import new_groups
 from blurfit.schema.columns import Numeric
-from blurfit.schema.formulas import Units, units
-from blurfit.schema.schema import Schema, values
-from blurfit.service.app import Limits, Service
-from blurfit.service.server import in_a_thread
+from blurfit.schema.schema import Schema, Units, units, values
+from blurfit.service.app import Limits, Service, in_a_thread
 from blurfit.simulation import Census, make_census
 from blurfit.store.store import Store
 
@@ -66,12 +64,12 @@ class Running:
 @contextmanager
 def running(*names: str) -> Iterator[list[Running]]:
     """Run services in threads, at free ports, which share a secret; their stores do not stay."""
-    secret, found = tokens.new_token(), []
+    secret, found = protocol.new_token(), []
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         for place, name in enumerate(names):
             store = stack.enter_context(Store(folder / f"{place}.db"))
-            store.appoint(tokens.hashed(token := tokens.new_token()))
+            store.appoint(protocol.hashed(token := protocol.new_token()))
             service = Service(store, Limits(requests_per_second=0), peer_token=secret)
             found.append(Running(name, stack.enter_context(in_a_thread(service)), token))
         yield found
@@ -83,7 +81,7 @@ def running_apart(*names: str) -> Iterator[list[Running]]:
     found, started = [], []
     with tempfile.TemporaryDirectory() as place:
         folder, secret = Path(place), Path(place) / "peer.txt"
-        tokens.write_token(secret, tokens.new_token())
+        protocol.write_token(secret, protocol.new_token())
         try:
             for number, name in enumerate(names):
                 token = folder / f"token{number}.txt"
@@ -109,7 +107,7 @@ def running_apart(*names: str) -> Iterator[list[Running]]:
                 greeting = re.match(r"Serving at (\S+)", process.stdout.readline())
                 if greeting is None:
                     raise ServiceError(f"The service of {name} did not start: {log.read_text()}")
-                found.append(Running(name, greeting[1], tokens.read_token(token)))
+                found.append(Running(name, greeting[1], protocol.read_token(token)))
             yield found
         finally:
             for process in started:

@@ -60,6 +60,23 @@ def test_a_text_is_read_once_and_what_is_wrong_is_refused_every_time(document) -
 
 
 @document
+def test_a_document_is_understood_once_in_whatever_carries_it(document) -> None:
+    kind, text = type(document), document.to_json()
+    found = kind.from_json(text)
+    assert kind.from_json(text.encode()) is found
+    assert kind.from_document(json.loads(text)) is found
+    assert kind.from_dict(document.to_dict()) is found
+
+
+def test_what_is_known_is_refused_with_values_of_another_type() -> None:
+    known = DOCUMENTS[1].to_document()
+    assert Plan.from_document(known) == DOCUMENTS[1]
+    known["waves"][0]["quorum"] = float(known["waves"][0]["quorum"])  # the canonical text is equal
+    with pytest.raises(InvalidValueError, match="Expected `int`, got `float`"):
+        Plan.from_document(known)
+
+
+@document
 def test_a_changed_text_is_refused(document: Fingerprinted) -> None:
     kind, text = type(document), document.to_json()
     with pytest.raises(InvalidValueError, match="the text was changed after it was written"):

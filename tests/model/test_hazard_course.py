@@ -16,7 +16,7 @@ from blurfit.learning.inference import Inference
 from blurfit.model.course import Course, follows, wave_sums
 from blurfit.schema.columns import Binary, Numeric, TimeToEvent
 from blurfit.schema.schema import Schema, values
-from blurfit.simulation.waves import course_in_waves
+from blurfit.simulation import course_in_waves
 from blurfit.store.collections import require_together as of_the_store
 from blurfit.theory.hazards import HazardMap
 from blurfit.theory.maps import Whitening

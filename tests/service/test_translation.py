@@ -21,8 +21,8 @@ from blurfit.model.statement import Statement, as_markdown
 from blurfit.schema.columns import About, Categorical, Numeric
 from blurfit.schema.schema import Schema
 from blurfit.service.administration import agreed_from
+from blurfit.service.answers import best_of, catalogue, told, translated
 from blurfit.service.app import Service
-from blurfit.service.translation import best_of, catalogue, told, translated
 from support.published import published
 
 SOURCE = Path(blurfit.__file__).parent
@@ -32,15 +32,16 @@ NUMBER = Schema([Numeric("age", 0, 100)], Numeric("income", 0, 100), about=ABOUT
 ENGLISH = re.compile(r"\b(the|of|and|is|are|were|that|with|from|not|which|they|has|have)\b")
 # What pages can be refused with, by where it is written; the rest is for programs and commands.
 SPOKEN = (
-    "protocol/problems.py",
+    "protocol.py",
     "errors.py",
     "service/administration.py",
     "service/endpoints.py",
     "service/intake.py",
     "service/limits.py",
     "store/arrivals.py",
-    "agreement/waves.py",
+    "agreement/mechanisms.py",
 )
+SPOKEN_KINDS = {"agreement/mechanisms.py": ("OtherGroupError",), "protocol.py": ("Kind",)}
 # Of these modules only what is named here: databases, and the words of a survey.
 SPOKEN_IN_PART = {
     "agreement/terms.py": ("Database", "require_two", "refuse_unless_shareable"),
@@ -56,6 +57,7 @@ UNSPOKEN = {  # for what no page sends, when a service is started, or the beginn
     "Expected the package",
     "Expected trusted proxy",
     "Expected a Submission or Submissions",
+    *("Expected name=", "There is a token for", "Expected one of {1}, not {2}."),  # `blurfit token`
 }
 
 
@@ -78,7 +80,7 @@ def refusals() -> Iterator[str]:
             tree.body = [one for one in tree.body if getattr(one, "name", None) in chosen]
             assert len(tree.body) == len(chosen)
         for node in ast.walk(tree):
-            kinds = ("OtherGroupError",) if name == "agreement/waves.py" else ("Error", "Kind")
+            kinds = SPOKEN_KINDS.get(name, ("Error", "Kind"))
             if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(kinds):
                 yield from (found for one in node.args if " " in (found := template(one)))
 

@@ -12,8 +12,7 @@ import click
 
 import blurfit
 from blurfit.cli import Commands
-from blurfit.cli._common import watched, wrote
-from blurfit.cli._options import as_json
+from blurfit.cli._common import as_json, watched, wrote
 
 Decorator = Callable[[Any], Any]
 _FILE = click.Path(path_type=Path, dir_okay=False)

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from blurfit import Binary, Categorical, InvalidValueError, Numeric, Schema
-from blurfit.schema.schema import to_toml
+from blurfit.schema.imports import to_toml
 from blurfit_lab.cli import main
 from blurfit_lab.experiments.contest import contest, family_of, of
 

@@ -6,7 +6,7 @@ import pytest
 from blurfit.estimators import InputPerturbationRegressor
 from blurfit.model.release import learn
 from blurfit.schema.schema import Encoded
-from blurfit.simulation.sampler import exact_totals, sampler_for
+from blurfit.simulation import exact_totals, sampler_for
 from blurfit_lab.experiments import figures
 from blurfit_lab.rivals import NonPrivateClassifier, ObjectivePerturbationRegressor
 

@@ -29,7 +29,15 @@ import msgspec
 import numpy as np
 from msgspec import UNSET, Meta, Struct, UnsetType, structs
 
-from blurfit.agreement.mechanisms import MOMENT, PERTURBATIONS, Perturbation, form_of
+from blurfit.agreement.mechanisms import (
+    MOMENT,
+    PERTURBATIONS,
+    Lot,
+    Perturbation,
+    Wave,
+    WaveDocument,
+    form_of,
+)
 from blurfit.agreement.numbers import (
     DISCRETE_SHARE,
     LATTICE_SHARE,
@@ -56,14 +64,8 @@ from blurfit.agreement.terms import (
     require_rules,
     require_together,
 )
-from blurfit.agreement.waves import Lot, Wave, WaveDocument
 from blurfit.data import FloatArray, IntArray, canonical, read_json
-from blurfit.errors import (
-    BlurfitError,
-    InfeasibleError,
-    InvalidValueError,
-    NotCertifiedError,
-)
+from blurfit.errors import BlurfitError, InfeasibleError, InvalidValueError, NotCertifiedError
 from blurfit.messages.submissions import Layout, ShareKind, ShareLayout
 from blurfit.schema.columns import Question, TimeToEvent
 from blurfit.schema.schema import Schema
@@ -137,13 +139,9 @@ class Fingerprinted(ABC):
                 "and of this version of blurfit?"
             )
         try:
-            found = cls._read(msgspec.convert(document, cls.DOCUMENT))
-            # only plain, finite values have a fingerprint, and one fingerprint has one text
-            if found._canonical != canonical(dict(document)):
-                raise InvalidValueError(
-                    f"Expected {cls.CALLED} as blurfit writes it, and this one writes the same "
-                    "values differently: other readers could take them for something else."
-                )
+            msgspec.convert(document, cls.DOCUMENT)  # each value is of its type, as it is written
+            found = _made_of(cls, canonical(dict(document)))
+            assert isinstance(found, cls)
         except BlurfitError:
             raise
         except (
@@ -197,6 +195,19 @@ class Fingerprinted(ABC):
     def load(cls, path: str | Path) -> Self:
         """Read it from a file."""
         return cls.from_json(Path(path).read_bytes())
+
+
+@lru_cache(maxsize=64)
+def _made_of(kind: type[Fingerprinted], text: bytes) -> Fingerprinted:
+    """Return what a canonical text says: in whatever carries it, it is understood once."""
+    found = kind._read(msgspec.convert(read_json(text), kind.DOCUMENT))
+    # only plain, finite values have a fingerprint, and one fingerprint has one text
+    if found._canonical != text:
+        raise InvalidValueError(
+            f"Expected {kind.CALLED} as blurfit writes it, and this one writes the same values "
+            "differently: other readers could take them for something else."
+        )
+    return found
 
 
 @lru_cache(maxsize=64)

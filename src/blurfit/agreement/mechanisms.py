@@ -1,4 +1,5 @@
-"""The two mechanisms: from terms to a contract, from a record to numbers, and the check of both.
+"""What is sent, by whom and when: the two mechanisms, from terms to a contract and from a record to
+numbers, with the check of both; and the waves of a plan, with their maps and the lot.
 
 | | `moment` | `input` |
 | --- | --- | --- |
@@ -10,12 +11,52 @@
 Everything in a contract is a function of public facts: the schema, the terms, and for a later wave
 the map that follows from published releases. What is proposed is rounded to the safe side
 (`blurfit.theory.moments`); `require` checks by inequality that what is stated is enough.
+
+**A wave** is an agreement's place in a plan. A later one sends what its map makes of a record
+(`blurfit.theory.forms`). The map is public, and part of the agreement's fingerprint, which every
+submission carries: so no submission of a wave can come before its map. That the noise keeps the
+promise *whatever map is announced* is checked here and in `Agreement.verify`, before a record is
+read; what else a wave states, by `blurfit.agreement.plan.Plan.require`.
+
+**Which wave a person is in** is decided by a lot, before anything is known of them.
+
+    invitation ─ SHA-256 ─► h ─ SHA-256 with the plan's fingerprint ─► u in [0, 1) ─► group
+                                                        0 ├─ m₁/m ─┼── m₂/m ──┼──── m₃/m ────┤ 1
+
+A wave is small, and its promise needs honest people *within it*. If whoever comes first were in the
+first wave, people who collude would come first: 10 % of all of them could be half of a wave of a
+fifth. So nobody chooses their wave, and each wave waits for more people than its noise needs.
+
+**By invitation.** The lot is a function of the invitation and of the plan, whose fingerprint is
+fixed before the first invitation is made. An invitation is 256 random bits, so whoever gets one can
+neither choose its group nor change it; a store, which keeps h alone, can check it. Two databases
+give a person one invitation each, and join them within a group. Whoever makes invitations, or hands
+them out, could look at the group before choosing a person: they are trusted not to, as they are
+trusted to invite real people, each of them once.
+
+**Open to anyone.** A contributor's own program tosses a coin (`blurfit.randomness`), and
+remembers it. Nobody can check a coin: whoever lies can choose their wave.
+
+**The margin.** m_k people are waited for, and the noise is sized for n_k = ⌊(1 − c)·m_k⌋ of them,
+where c is the share of colluders that the plan covers. If at most c·m_k of a wave's people collude,
+the number of the others is a whole number that is at least (1 − c)·m_k, so at least n_k. If a share
+a < c of all who are invited collude, a lot puts more than c·m_k of them among m_k people with a
+probability of at most exp(−2m_k(c − a)²) (Hoeffding, 1963, whose bound covers draws without
+replacement). That is said of people drawn from a wave's guests by chance: if twice as many are
+invited as are waited for, colluders who are quick weigh twice as much, in waves as without.
 """
 
-from dataclasses import replace
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
+from msgspec import Struct
 
 from blurfit.agreement.numbers import (
     DISCRETE_SHARE,
@@ -35,21 +76,331 @@ from blurfit.agreement.terms import (
     refuse_unless_shareable,
     require_together,
 )
-from blurfit.agreement.waves import Wave
 from blurfit.data import FloatArray, IntArray
-from blurfit.errors import InfeasibleError, InvalidValueError, NotCertifiedError
-from blurfit.schema.columns import Numeric, TimeToEvent
+from blurfit.errors import (
+    InfeasibleError,
+    InvalidValueError,
+    NotCertifiedError,
+    OtherGroupError,
+    one_of,
+    whole,
+)
+from blurfit.schema.columns import Categorical, Numeric, TimeToEvent
 from blurfit.schema.derived import Curve
-from blurfit.schema.schema import Categorical, Schema, joint_form, values
+from blurfit.schema.schema import Schema, independent, joint_form, values
 from blurfit.schema.table import listed
+from blurfit.theory import maps
 from blurfit.theory.coded import ONE, Code, CodedForm, Weighting
-from blurfit.theory.forms import Form, JointForm, TargetForm
-from blurfit.theory.hazards import EventForm
+from blurfit.theory.forms import Form, GaugeForm, JointForm, TargetForm, WaveForm
+from blurfit.theory.hazards import Announced, EventForm, HazardForm, HazardMap
 from blurfit.theory.input_calibration import InputCalibration, calibrate
 from blurfit.theory.moments import MomentCalibration, calibrate_moment, rounded_up
+from blurfit.theory.planning import StageKind, Task
 
 if TYPE_CHECKING:
     from blurfit.agreement.agreement import Agreement
+
+_BITS = 64  # of u: a group's probability is right to within 2⁻⁶⁴
+
+
+@dataclass(frozen=True)
+class Lot:
+    """The lot of the plan with this fingerprint, whose waves wait for so many people each."""
+
+    plan: str
+    people: tuple[int, ...]
+
+    def group_of(self, invitation: bytes) -> int:
+        """Return the number of the wave that an invitation, of which this is the SHA-256, is for.
+
+        >>> lot = Lot("00" * 32, (3000, 7000))
+        >>> [lot.group_of(bytes([one]) * 32) for one in range(10, 16)]
+        [2, 2, 2, 1, 2, 2]
+        """
+        text = f"blurfit lot {self.plan} {invitation.hex()}"
+        drawn = int(hashlib.sha256(text.encode()).hexdigest()[: _BITS // 4], 16)
+        ends = accumulate(self.people)
+        return 1 + sum(drawn * sum(self.people) >= end << _BITS for end in ends)
+
+    def shares(self, count: int, offset: int, first: int = 1) -> list[int]:
+        """Return how many of `count` people are for each wave, from wave `first` on, in proportion.
+
+        `offset` is drawn at random from 0, 1, …, people in these waves − 1. Then each person of a
+        random order has the probability m_k/m of being in wave k, and the numbers are as close to
+        proportion as whole numbers are: exact, if `count` is what all of the waves wait for.
+
+        >>> lot = Lot("00" * 32, (3000, 7000))
+        >>> lot.shares(20_000, 4711), lot.shares(1, 0), lot.shares(1, 9999), lot.shares(5, 0, 2)
+        ([6000, 14000], [0, 1], [1, 0], [0, 5])
+        """
+        open_ones = [0] * (first - 1) + list(self.people[first - 1 :])
+        ends = [0, *accumulate(open_ones)]
+        cuts = [(count * end + offset) // ends[-1] for end in ends]
+        return [after - before for before, after in pairwise(cuts)]
+
+    def in_all(self, first: int = 1) -> int:
+        """Return how many people the waves from `first` on wait for."""
+        return sum(self.people[first - 1 :])
+
+
+def honest_among(people: Sequence[int], colluders: float) -> tuple[int, ...]:
+    """⌊(1 − c)·m_k⌋: how many of each wave's people are honest, if at most the share c colludes.
+
+    The share is the decimal number that is stated, so that everybody finds the same.
+
+    >>> honest_among([4000, 6000, 10_000], 0.1)
+    (3600, 5400, 9000)
+    """
+    rest = 1 - Fraction(str(colluders))
+    return tuple(int(rest * one) for one in people)
+
+
+@dataclass(frozen=True, eq=False)
+class Wave:
+    """Wave `number` of the plan with this fingerprint, from 1 on.
+
+    `people` is how many people each of the plan's waves waits for, by which the lot falls;
+    `follows` the SHA-256 of each earlier wave's release; `chart` the public map from a record to
+    what is blurred, None in the first wave.
+    """
+
+    plan: str
+    number: int
+    people: tuple[int, ...]
+    follows: tuple[str, ...] = ()
+    chart: Announced | None = None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Wave) and self.document() == other.document()
+
+    def __hash__(self) -> int:
+        return hash((self.plan, self.number, self.follows))
+
+    @property
+    def quorum(self) -> int:
+        """How many people this wave waits for."""
+        return self.people[self.number - 1]
+
+    @property
+    def kind(self) -> StageKind:
+        """What is sent: all products in the first wave, then what the map makes of a record."""
+        if self.chart is None:
+            return "joint"
+        if isinstance(self.chart, maps.GaugeMap):
+            return "gauge"
+        return "newton" if isinstance(self.chart, maps.NewtonMap | HazardMap) else "residual"
+
+    @property
+    def lot(self) -> Lot:
+        """By which it is decided who is in which wave."""
+        return Lot(self.plan, self.people)
+
+    def form(self, schema: Schema) -> WaveForm:
+        """Return what is sent in a later wave; a map that does not fit the schema is refused."""
+        if self.chart is None:
+            raise InvalidValueError("Expected a map: the first wave has none, and sends products.")
+        _refuse_other_targets(self.chart, schema)
+        names = tuple(name for one in schema.questions for name in one.columns)
+        target = schema.target
+        time = names.index(target.time) if isinstance(target, TimeToEvent) else None
+        return wave_form(self.chart, names, kept_columns(schema), time)
+
+    def verify(self) -> None:
+        """Refuse what no plan announces, before any record is read; the map is read afresh."""
+        whole(number=self.number, **{f"people[{at}]": one for at, one in enumerate(self.people)})
+        if self.number > len(self.people):
+            raise InvalidValueError(
+                f"Expected wave {self.number} to be one of the {len(self.people)} of its plan."
+            )
+        for mark in (self.plan, *self.follows):
+            if not isinstance(mark, str) or not re.fullmatch("[0-9a-f]{64}", mark):
+                raise InvalidValueError(f"Expected {mark!r} to be 64 hexadecimal digits.")
+        if len(self.follows) != self.number - 1 or (self.chart is None) != (self.number == 1):
+            raise InvalidValueError(
+                f"Expected wave {self.number} to follow {self.number - 1} releases, with a map "
+                "unless it is the first, and got "
+                f"{len(self.follows)} releases and {'no' if self.chart is None else 'a'} map."
+            )
+        if self.chart is not None:
+            map_from_dict(self.chart.to_dict())
+
+    def document(self) -> "WaveDocument":
+        """Return it as part of an agreement's document."""
+        chart = None if self.chart is None else self.chart.to_dict()
+        return WaveDocument(self.plan, self.number, self.people, self.follows, chart)
+
+    @classmethod
+    def read(cls, document: "WaveDocument") -> "Wave":
+        """Return the inverse of `document`; the map is checked."""
+        chart = None if document.map is None else map_from_dict(document.map)
+        return cls(document.plan, document.number, document.people, document.follows, chart)
+
+
+class WaveDocument(Struct, frozen=True, forbid_unknown_fields=True):
+    """A wave in the document of an agreement."""
+
+    plan: str
+    number: int
+    people: tuple[int, ...]
+    follows: tuple[str, ...]
+    map: dict[str, Any] | None
+
+
+def require_group(wave: Wave, groups: Sequence[int]) -> None:
+    """Refuse people whom the lot has put into another group than the wave that collects."""
+    other = next((one for one in groups if one != wave.number), wave.number)
+    if other > wave.number:
+        raise OtherGroupError(
+            f"Group {wave.number} of {len(wave.people)} is asked now, and the lot has put you into "
+            f"group {other}, which comes later. Nothing was kept. Come back with the same "
+            f"invitation when group {other} is asked."
+        )
+    if other < wave.number:
+        raise OtherGroupError(
+            f"Group {wave.number} of {len(wave.people)} is asked now, and the lot had put you into "
+            f"group {other}, which is complete. Nothing was kept, and nobody can change groups. "
+            "Thank you for coming."
+        )
+
+
+def model_columns(schema: Schema) -> tuple[int, ...]:
+    """Return the places among all columns of those that the schema's own model is of."""
+    places = {name: at for at, name in enumerate(schema.columns)}
+    names = schema.columns_of(schema.default_predictors(schema.target.name))
+    return tuple(places[name] for name in names)
+
+
+def refuse_repeats(schema: Schema) -> None:
+    """Refuse columns that follow from others, but for the last level of each categorical."""
+    names = schema.default_predictors(schema.target.name)
+    levels = [name for name in names if isinstance(schema.question(name), Categorical)]
+    if len(model_columns(schema)) - len(kept_columns(schema)) > len(levels):
+        raise InvalidValueError(
+            "Expected features in waves that do not follow from each other: put a question whose "
+            "curve, pairs or slopes are features among the `sources`, as these contain it."
+        )
+
+
+@lru_cache(maxsize=64)  # each wave of a fit, and each reader of it, asks for the same columns
+def kept_columns(schema: Schema) -> tuple[int, ...]:
+    """Return the places of the columns that maps speak of: all of the model's, but those that
+    follow from others, such as a categorical's last level.
+    """
+    names = schema.default_predictors(schema.target.name)
+    choices = [one for one in map(schema.question, names) if isinstance(one, Categorical)]
+    last = {one.name: one.columns[-1].removeprefix(f"{one.name}=") for one in choices}
+    _, left_out, _ = independent(schema, names, last)
+    places = enumerate(model_columns(schema), start=1)
+    return tuple(place for at, place in places if at not in left_out)
+
+
+def task_of(schema: Schema, *, counts: bool = False) -> Task:
+    """Return what a plan for the schema's target learns; `counts` says that a number is a count."""
+    target = schema.target
+    if isinstance(target, TimeToEvent) and not counts:
+        return "hazard"
+    if isinstance(target, Categorical):
+        raise InvalidValueError(
+            f"Expected a number or a label as the target of waves, and {target.name!r} has "
+            "classes: collect them in one wave, or plan a label for each."
+        )
+    if not counts:
+        return "number" if isinstance(target, Numeric) else "label"
+    if not isinstance(target, Numeric) or target.lower != 0:
+        raise InvalidValueError(
+            f"Expected a number with lower bound 0 as a target of counts, and got {target.name!r}: "
+            "state lower=0, and the largest count as upper."
+        )
+    return "count"
+
+
+def _refuse_other_targets(chart: Announced, schema: Schema) -> None:
+    """Refuse Newton's quadratic of a loss that is not the target's: labels, counts or exits."""
+    target, loss = schema.target, chart.loss if isinstance(chart, maps.NewtonMap) else None
+    if isinstance(chart, HazardMap) != isinstance(target, TimeToEvent):
+        raise InvalidValueError(
+            f"Expected a hazard map for a time to an event, and for nothing else, and the target "
+            f"is {target.name!r}."
+        )
+    if isinstance(chart, HazardMap) and isinstance(target, TimeToEvent):
+        if len(chart.bands) != target.bands:
+            raise InvalidValueError(
+                f"Expected a map of {target.bands} bands, as the schema has, and got one of "
+                f"{len(chart.bands)}."
+            )
+    elif isinstance(loss, maps.PoissonNewton):
+        task_of(schema, counts=True)
+        if isinstance(target, Numeric) and loss.count_bound != target.upper:
+            raise InvalidValueError(
+                f"Expected count_bound={loss.count_bound!r} to be {target.upper!r}, the schema's "
+                f"largest {target.name!r}."
+            )
+    elif task_of(schema) != "label" and loss is not None:
+        raise InvalidValueError(
+            f"Expected a label as the target of a logistic map, and got {target.name!r}."
+        )
+
+
+# ---- the maps that a wave can announce, read from an agreement, and the form of each
+
+_COMMON = {"kind", "mean", "whitening", "coefficients", "intercept"}
+_NEWTON = {"constant", "radius", "robust", "balance"}
+_OWN = {
+    "residual": {"radius", "scale", "bound", "weights", "robust", "stride"},
+    "gauge": {"scale", "features", "errors", "joint"},
+    "logistic": _NEWTON,
+    "poisson": {*_NEWTON, "count_bound", "curvature_bound", "gradient_bound"},
+    "hazard": {"bands", "events", "radius"},
+}
+
+
+def map_from_dict(entry: Mapping[str, Any]) -> Announced:
+    """Read the map of an agreement, and check it before any record is read."""
+    if not isinstance(entry, Mapping):
+        raise InvalidValueError(f"Expected a map to be a dict, got {type(entry).__name__}.")
+    kind = entry.get("kind")
+    one_of(tuple(_OWN), kind=kind)
+    expected = _COMMON | _OWN[str(kind)]
+    if set(entry) != expected:
+        raise InvalidValueError(
+            f"Expected a {kind} map to have {sorted(expected)}, got {sorted(entry)}."
+        )
+    whitening = maps.Whitening.from_dict(entry)
+    if kind == "hazard":
+        return HazardMap(whitening, entry["bands"], entry["events"], entry["radius"])
+    if kind == "residual":
+        weights = entry["weights"]
+        if not isinstance(weights, list) or len(weights) != 3:
+            raise InvalidValueError(f"Expected weights={weights!r} to be [c, a, b].")
+        c, a, b = weights
+        reach = entry["radius"], entry["scale"], entry["bound"]
+        return maps.ResidualMap(whitening, *reach, c, a, b, entry["robust"], entry["stride"])
+    if kind == "gauge":
+        ends = entry["features"], entry["errors"]
+        return maps.GaugeMap(whitening, entry["scale"], *ends, entry["joint"])
+    loss: maps.LogisticNewton | maps.PoissonNewton
+    if kind == "logistic":
+        loss = maps.LogisticNewton(entry["balance"])
+    else:
+        bounds = entry["count_bound"], entry["curvature_bound"], entry["gradient_bound"]
+        loss = maps.PoissonNewton(*bounds, entry["balance"])
+    return maps.NewtonMap(whitening, loss, entry["constant"], entry["radius"], entry["robust"])
+
+
+def wave_form(
+    chart: Announced, columns: tuple[str, ...], kept: tuple[int, ...], time: int | None = None
+) -> WaveForm:
+    """Return the form of a map; `time` is the column of a time until an event, if there is one."""
+    if isinstance(chart, HazardMap):
+        if time is None:
+            raise InvalidValueError("Expected a time to an event as the target of a hazard map.")
+        return HazardForm(chart, columns, kept, time)
+    if isinstance(chart, maps.GaugeMap):
+        return GaugeForm(chart, columns, kept)  # type: ignore[arg-type]
+    return WaveForm(chart, columns, kept)
+
+
+# ---- the mechanisms
 
 Stated = tuple[PublicWeights, MomentCalibration, Grid]
 

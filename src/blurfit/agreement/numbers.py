@@ -102,7 +102,7 @@ honest submission has Σ c_j·v_j² ≤ r² but with probability γ, and then Σ
 
 The radius is rounded up to eight binary digits, because everyone has to prove and to verify the
 very same T, and computers differ in the last digits of a quantile; T itself is rounded up to a
-multiple of three, which its digits need (`blurfit.proofs.flp`). Where it is so close to being
+multiple of three, which its digits need (`blurfit.proofs.prio3`). Where it is so close to being
 rounded otherwise that they could differ in more, an agreement is refused: within 10⁻⁶ of it by
 whoever proposes one, within 10⁻⁷ by whoever reads it.
 
@@ -134,8 +134,7 @@ from blurfit.errors import (
     positive,
 )
 from blurfit.proofs.field import MODULUS
-from blurfit.proofs.flp import ShortVector
-from blurfit.proofs.prio3 import Prio3, Xof
+from blurfit.proofs.prio3 import Prio3, ShortVector, Xof
 from blurfit.schema.columns import Binary, Numeric, Question, TimeToEvent
 from blurfit.schema.schema import INTERCEPT, Schema, kind_of
 from blurfit.schema.table import listed

@@ -20,14 +20,14 @@ by whoever collects, with its map and its noise, and everybody else checks it ag
 **Who is promised what.** A person is in one wave, and that wave's noise keeps the whole (ε, δ) for
 her; by the theorem of `blurfit.theory.planning` so does everything that is ever published under the
 plan. Which wave that is a lot decides, and how many of a wave's people may collude the plan states
-(`blurfit.agreement.waves`). Whoever took part in two waves would have √2 times the μ:
+(`blurfit.agreement.mechanisms`). Whoever took part in two waves would have √2 times the μ:
 `Agreement.once` is the name under which contributors remember that they took part, and it is the
 plan's.
 """
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -35,7 +35,18 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from blurfit.agreement.agreement import Agreement, Fingerprint, Fingerprinted, alike
-from blurfit.agreement.mechanisms import MOMENT, Stated, kept_promise, local_delta
+from blurfit.agreement.mechanisms import (
+    MOMENT,
+    Lot,
+    Stated,
+    Wave,
+    honest_among,
+    kept_columns,
+    kept_promise,
+    local_delta,
+    refuse_repeats,
+    task_of,
+)
 from blurfit.agreement.numbers import DISCRETE_SHARE, Grid, PublicWeights, multiplied
 from blurfit.agreement.terms import (
     COLLUDERS,
@@ -45,14 +56,6 @@ from blurfit.agreement.terms import (
     Terms,
     require_together,
 )
-from blurfit.agreement.waves import (
-    Lot,
-    Wave,
-    honest_among,
-    kept_columns,
-    refuse_repeats,
-    task_of,
-)
 from blurfit.data import read_json
 from blurfit.errors import InvalidValueError, NotCertifiedError, whole
 from blurfit.schema.schema import Schema
@@ -60,15 +63,6 @@ from blurfit.theory import gaussian, planning
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.hazards import Announced
 from blurfit.theory.moments import BEYOND, ModelGuarantee, MomentCalibration, Neighbours, at_most
-from blurfit.theory.planning import (
-    StageKind,
-    Stages,
-    Task,
-    choose_plan,
-    promise_of_share,
-    shared_mu,
-    stride_of,
-)
 
 RULE = 1  # of how a map follows from releases: `blurfit.learning.waves`
 _TERMS = (
@@ -81,7 +75,7 @@ _SAME = ("databases", "public_rows", *LATER_TERMS)  # of a plan's terms and of e
 class PlannedWave(Struct, frozen=True, forbid_unknown_fields=True):
     """What a wave sends, how many people it waits for, and how many of them must be honest."""
 
-    kind: StageKind
+    kind: planning.StageKind
     quorum: int
     honest: int
 
@@ -94,7 +88,7 @@ class PlanDocument(LaterTerms, frozen=True, kw_only=True, forbid_unknown_fields=
     rule: Literal[1]  # of how a map follows from releases
     fingerprint: Fingerprint | UnsetType = UNSET
     schema: dict[str, Any]
-    task: Task
+    task: planning.Task
     waves: tuple[PlannedWave, ...]
     epsilon: float
     delta: float
@@ -127,8 +121,8 @@ class Plan(Fingerprinted):
 
     schema: Schema
     terms: Terms
-    task: Task
-    kinds: tuple[StageKind, ...]
+    task: planning.Task
+    kinds: tuple[planning.StageKind, ...]
     quorums: tuple[int, ...]
     weights: PublicWeights
     calibration: MomentCalibration
@@ -183,7 +177,7 @@ class Plan(Fingerprinted):
         if waves != "auto":
             whole(waves=waves)
         task = task_of(schema, counts=counts)
-        stages = choose_plan(
+        stages = planning.choose_plan(
             task,
             coefficients=len(kept_columns(schema)),
             count=chosen.quorum,
@@ -197,8 +191,8 @@ class Plan(Fingerprinted):
         cls,
         schema: Schema,
         terms: Terms,
-        task: Task,
-        kinds: tuple[StageKind, ...],
+        task: planning.Task,
+        kinds: tuple[planning.StageKind, ...],
         quorums: tuple[int, ...],
     ) -> "Plan":
         """These waves: weights are chosen for the first one, and its noise is calibrated."""
@@ -303,24 +297,7 @@ class Plan(Fingerprinted):
         databases are stated in both. Too large a noise would harm nobody's privacy, and the model
         alone; so would a bad map. ∎
         """
-        wave = agreement.wave
-        if wave is None or not alike(wave.plan, self.fingerprint):
-            raise NotCertifiedError(
-                f"Expected an agreement of the plan {self.fingerprint}, and this one belongs to "
-                f"{None if wave is None else wave.plan}. Send nothing under it."
-            )
-        if not 1 <= wave.number <= len(self):
-            raise NotCertifiedError(
-                f"Expected one of the plan's {len(self)} waves, and got wave {wave.number}."
-            )
-        wrong = self._differences(agreement, wave.number - 1)
-        if wave.number == 1 and agreement.fingerprint != self.first().fingerprint:
-            wrong.append("text")
-        if wrong:
-            raise NotCertifiedError(
-                f"Expected what the plan states in wave {wave.number}, and the agreement's "
-                f"{', '.join(wrong)} differs. Send nothing under it."
-            )
+        _require_wave(self, agreement)
 
     def _differences(self, agreement: Agreement, place: int) -> list[str]:
         """Return the names of what a wave's agreement states differently."""
@@ -418,6 +395,29 @@ def load_agreed(path: str | Path, *, allow_unproved: bool = False) -> Agreed:
     return found
 
 
+@lru_cache(maxsize=256)
+def _require_wave(plan: Plan, agreement: Agreement) -> None:
+    """Refuse what `Plan.require` does; what was found right is not looked at again."""
+    wave = agreement.wave
+    if wave is None or not alike(wave.plan, plan.fingerprint):
+        raise NotCertifiedError(
+            f"Expected an agreement of the plan {plan.fingerprint}, and this one belongs to "
+            f"{None if wave is None else wave.plan}. Send nothing under it."
+        )
+    if not 1 <= wave.number <= len(plan):
+        raise NotCertifiedError(
+            f"Expected one of the plan's {len(plan)} waves, and got wave {wave.number}."
+        )
+    wrong = plan._differences(agreement, wave.number - 1)
+    if wave.number == 1 and agreement.fingerprint != plan.first().fingerprint:
+        wrong.append("text")
+    if wrong:
+        raise NotCertifiedError(
+            f"Expected what the plan states in wave {wave.number}, and the agreement's "
+            f"{', '.join(wrong)} differs. Send nothing under it."
+        )
+
+
 def _would_break(mu: float, epsilon: float, delta: float | None) -> bool:
     """Return whether a little more μ, which is a little less noise, would break a promise."""
     assert delta is not None
@@ -454,7 +454,7 @@ class HeldWaves:
     """
 
     in_all: Agreement
-    stages: Stages
+    stages: planning.Stages
     local: tuple[float, float] | None = None
     kept: float = 1.0
     beside: tuple[float, ...] = ()
@@ -479,12 +479,12 @@ class HeldWaves:
         return self.in_all.schema
 
     @property
-    def task(self) -> Task:
+    def task(self) -> planning.Task:
         """Whether a number, a label or a count is learned."""
         return self.stages.task
 
     @property
-    def kinds(self) -> tuple[StageKind, ...]:
+    def kinds(self) -> tuple[planning.StageKind, ...]:
         """What each wave sends."""
         return self.stages.kinds
 
@@ -498,7 +498,7 @@ class HeldWaves:
             return (1,) * len(self)
         p, rows = len(kept_columns(self.schema)), self.in_all.quorum
         between = [
-            stride_of(rows, mu, p, gauge=kind == "gauge")
+            planning.stride_of(rows, mu, p, gauge=kind == "gauge")
             for kind, mu in zip(self.kinds[1:-1], self.mus[1:-1], strict=True)
         ]
         return (1, *between, 1)[: len(self)]
@@ -512,7 +512,7 @@ class HeldWaves:
     def mu(self) -> float:
         """μ of all waves together, which with their shares of δ keeps the fit's (ε, δ)."""
         fit = self.in_all
-        return shared_mu(fit.epsilon, fit.delta, self.releases, DISCRETE_SHARE)
+        return planning.shared_mu(fit.epsilon, fit.delta, self.releases, DISCRETE_SHARE)
 
     @property
     def mus(self) -> tuple[float, ...]:
@@ -556,10 +556,10 @@ class HeldWaves:
     def _terms(self, share: float, quorum: int) -> Terms:
         """Return what a release with this share of μ² promises by itself, of so many rows."""
         fit = self.in_all
-        epsilon, delta = promise_of_share(self.mu, fit.delta, share, DISCRETE_SHARE)
+        epsilon, delta = planning.promise_of_share(self.mu, fit.delta, share, DISCRETE_SHARE)
         local: dict[str, float] = {}
         if self.local is not None:  # a row that is blurred in each wave shares this μ alike
-            of_record = promise_of_share(mu_of(*self.local), self.local[1], share, 0.0)
+            of_record = planning.promise_of_share(mu_of(*self.local), self.local[1], share, 0.0)
             local = dict(zip(("local_epsilon", "local_delta"), of_record, strict=True))
         return Terms.of(
             epsilon=epsilon,

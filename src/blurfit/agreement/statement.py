@@ -213,7 +213,7 @@ OPEN_TO_ANYONE = (
     "Anyone may take part, as often as they like, so nobody can tell how many of the submissions "
     "are honest people's."
 )
-# Who decides which group of a plan a person is in (`blurfit.agreement.waves`).
+# Who decides which group of a plan a person is in (`blurfit.agreement.mechanisms`).
 LOT_IN_WORDS: "dict[Admission, str]" = {
     "invited": "A lot decides which group a person is in, drawn with the invitation, before "
     "anything is known of them; an invitation is good in that group alone, so nobody can choose.",

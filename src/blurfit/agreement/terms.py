@@ -30,16 +30,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Meta, Struct
 
-from blurfit.errors import (
-    InfeasibleError,
-    InvalidValueError,
-    finite,
-    inside_unit_interval,
-    nonnegative,
-    one_of,
-    positive,
-    whole,
-)
+from blurfit import errors
 from blurfit.theory.moments import (
     APPROXIMATIONS,
     NEIGHBOURS,
@@ -77,16 +68,16 @@ class Database(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=Tr
 
     def __post_init__(self) -> None:
         if not (isinstance(self.name, str) and 0 < len(self.name.strip()) <= _LARGEST_NAME):
-            raise InvalidValueError(
+            raise errors.InvalidValueError(
                 f"Expected name={self.name!r} to say who runs a database, in 1 to {_LARGEST_NAME} "
                 "characters."
             )
         if not self.name.isprintable() or self.name != self.name.strip():
-            raise InvalidValueError(
+            raise errors.InvalidValueError(
                 f"Expected name={self.name!r} to be one line without spaces around it."
             )
         if not isinstance(self.url, str) or not _is_origin(self.url):
-            raise InvalidValueError(
+            raise errors.InvalidValueError(
                 f"Expected url={self.url!r} to be an origin such as https://first.example: https, "
                 "a host in lower case and perhaps a port (http only for this machine itself). "
                 "Otherwise somebody who listens on the way could put the shares together."
@@ -101,14 +92,14 @@ def require_two(databases: Sequence[Database]) -> None:
     """Refuse anything but two databases of different names, at different addresses."""
     names, urls = ({getattr(one, part) for one in databases} for part in ("name", "url"))
     if not len(databases) == len(names) == len(urls) == 2:
-        raise InvalidValueError(
+        raise errors.InvalidValueError(
             "Expected two databases of different names and addresses, and got "
             f"{[(one.name, one.url) for one in databases]}: whoever has both shares has "
             "the blurred record."
         )
     keys = [one.key for one in databases]
     if keys != [None, None] and (None in keys or keys[0] == keys[1]):
-        raise InvalidValueError(
+        raise errors.InvalidValueError(
             "Expected a different key for each of the two databases, or none: shares are sealed to "
             "both, or to neither."
         )
@@ -130,13 +121,13 @@ def refuse_unless_shareable(
     if proofs:
         least *= calibration.quorum**0.5
     if least < LEAST_NOISE * step:
-        raise InfeasibleError(
+        raise errors.InfeasibleError(
             f"Expected the noise {least:.4g} to span {LEAST_NOISE:g} steps of {step:.4g}. Propose "
             "the agreement again: its grid is too coarse for sharing."
         )
     largest = largest_steps(calibration, grid, scale)
     if largest * MOST_CONTRIBUTORS >= 2.0**63:
-        raise InfeasibleError(
+        raise errors.InfeasibleError(
             "Expected a blurred number to stay below 2**31 steps, so that 2**32 contributors "
             f"cannot overflow, but it may have {largest:.4g}: the noise is too large for its grid. "
             "Leave local_epsilon out, or raise it: neither of the two sees a submission anyway."
@@ -174,30 +165,30 @@ def require_rules(agreed: Any, *, waves: bool = False) -> None:
     """Refuse terms, or an agreement, with a value that is none of its term, or that others exclude.
 
     δ is at least what the random bits are worth: noise comes of a block cipher in counter mode,
-    whose blocks differ from chance by up to 10⁻³⁷ in one submission (`blurfit.randomness.noise`).
+    whose blocks differ from chance by up to 10⁻³⁷ in one submission (`blurfit.randomness`).
     With database_noise sums must be exact before noise is added to them, so each submission must be
     bounded: for an ε beyond some hundreds nothing is refused by its size (`blurfit.learning.sums`).
     """
-    one_of(ADMISSIONS, admission=agreed.admission)
-    one_of(("everything", "targets"), sends=agreed.sends)
+    errors.one_of(ADMISSIONS, admission=agreed.admission)
+    errors.one_of(("everything", "targets"), sends=agreed.sends)
     for name in ("database_noise", "diaries", "proofs"):
         value = getattr(agreed, name)
         if type(value) is not bool and (name, value) != ("proofs", None):
-            raise InvalidValueError(f"Expected {name}={value!r} to be true or false.")
+            raise errors.InvalidValueError(f"Expected {name}={value!r} to be true or false.")
     if agreed.delta < LEAST_DELTA:
-        raise InvalidValueError(
+        raise errors.InvalidValueError(
             f"Expected delta={agreed.delta!r} to be at least {LEAST_DELTA:g}: noise from a "
             "cipher's bits cannot promise less."
         )
     if agreed.database_noise and agreed.epsilon > MOST_EPSILON_BEHIND_NOISE:
-        raise InvalidValueError(
+        raise errors.InvalidValueError(
             f"Expected epsilon={agreed.epsilon!r} to be at most {MOST_EPSILON_BEHIND_NOISE:g} with "
             "database_noise: a larger one promises nothing that noise could keep."
         )
     if (digest := agreed.public_rows) is not None and not (
         isinstance(digest, str) and re.fullmatch("[0-9a-f]{64}", digest)
     ):
-        raise InvalidValueError(
+        raise errors.InvalidValueError(
             f"Expected public_rows={digest!r} to be the SHA-256 of a file, 64 hexadecimal digits "
             "in lower case."
         )
@@ -316,13 +307,15 @@ def require_together(
         ),
     ):
         if together:
-            raise InfeasibleError(f"Expected {reason}")
+            raise errors.InfeasibleError(f"Expected {reason}")
 
 
 def _require_signing_keys(keys: Any, *, databases: tuple[Database, ...]) -> None:
     """Refuse what are no public keys, and more or fewer of them than databases that sign."""
     if not isinstance(keys, tuple | list):  # null would be a second text for none
-        raise InvalidValueError(f"Expected signing_keys={keys!r} to be a list of public keys.")
+        raise errors.InvalidValueError(
+            f"Expected signing_keys={keys!r} to be a list of public keys."
+        )
     if not keys:
         return
     from blurfit.messages.signing import require_public_key  # `--help` needs no cryptography
@@ -331,7 +324,7 @@ def _require_signing_keys(keys: Any, *, databases: tuple[Database, ...]) -> None
         require_public_key(key)
     wanted = max(1, len(databases))
     if len(set(keys)) != len(keys) or len(keys) != wanted:
-        raise InvalidValueError(
+        raise errors.InvalidValueError(
             f"Expected {wanted} different signing_keys, one for each database in their order, and "
             f"got {len(keys)}."
         )
@@ -529,31 +522,31 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     ] = True
 
     def __post_init__(self) -> None:
-        positive(epsilon=self.epsilon)
-        inside_unit_interval(delta=self.delta)
-        whole(quorum=self.quorum)
+        errors.positive(epsilon=self.epsilon)
+        errors.inside_unit_interval(delta=self.delta)
+        errors.whole(quorum=self.quorum)
         if self.quorum >= 2**53:
-            raise InvalidValueError(
+            raise errors.InvalidValueError(
                 f"Expected quorum={self.quorum} below 2**53, which every party can represent."
             )
-        one_of(MECHANISMS, mechanism=self.mechanism)
-        one_of(NEIGHBOURS, neighbours=self.neighbours)
-        one_of(RULES, rule=self.rule)
-        one_of(APPROXIMATIONS, approximation=self.approximation)
-        nonnegative(l1=self.l1, l2=self.l2)
+        errors.one_of(MECHANISMS, mechanism=self.mechanism)
+        errors.one_of(NEIGHBOURS, neighbours=self.neighbours)
+        errors.one_of(RULES, rule=self.rule)
+        errors.one_of(APPROXIMATIONS, approximation=self.approximation)
+        errors.nonnegative(l1=self.l1, l2=self.l2)
         if self.loss is not None:
-            one_of(LOSSES, loss=self.loss)
+            errors.one_of(LOSSES, loss=self.loss)
         for name in ("local_epsilon", "local_delta", "constant", "weight_bound", "split"):
             if (value := getattr(self, name)) is not None:
-                finite(**{name: value})
+                errors.finite(**{name: value})
         require_rules(self)
         if self.colluders is not None and not 0 <= self.colluders <= MOST_COLLUDERS:
-            raise InvalidValueError(
+            raise errors.InvalidValueError(
                 f"Expected colluders={self.colluders!r} to be a share from 0 to {MOST_COLLUDERS}."
             )
         for name, default in TERMS_OF_THE_OTHER[self.mechanism].items():
             if getattr(self, name) != default:
-                raise InvalidValueError(
+                raise errors.InvalidValueError(
                     f"Expected no {name}={getattr(self, name)!r} with mechanism="
                     f"{self.mechanism!r}: it has no such term."
                     + (" Penalties are chosen afterwards." if name in ("l1", "l2") else "")
@@ -574,7 +567,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         try:
             return cls(**plain)
         except TypeError as error:
-            raise InvalidValueError(
+            raise errors.InvalidValueError(
                 f"Expected terms among {', '.join(cls.__struct_fields__)}: {error}."
             ) from error
 

@@ -97,7 +97,7 @@ serve: Run a database
   export      Write the submissions of a closed collection to a file, for `blurfit learn`.
   quickstart  Run two databases and a survey on this machine: take part, and read the model.
   demo        Let generated people share answers between two databases, and get a model.
-administer: Collect
+collect: Collect
   open        Start collecting under an AGREEMENT, or under a plan of waves.
   invite      Make one-time invitations for a collection or a plan, one for each person.
   status      Tell how many have contributed under an AGREEMENT, or to each wave of a plan.
@@ -107,7 +107,7 @@ administer: Collect
   resume      Resume what was paused, or a plan that was held.
   close       Stop collecting, without publishing anything yet.
   publish     Close the collection, learn its model and publish it.
-contribute: Contribute
+collect: Contribute
   contribute  Blur each row of a TABLE and send it once, or write all to a file (--out).
   withdraw    Withdraw the submissions of a RECEIPT, as long as their collection is open.
   ledger      Tell what was sent from this account, to whom and when, and what it all adds up to.

@@ -14,22 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 import blurfit as bf
+from blurfit.agreement import statement
 from blurfit.agreement.numbers import PROVED_IN_WORDS, ProofCosts, records_worth
-from blurfit.agreement.statement import (
-    LOT_IN_WORDS,
-    PUBLIC_ROWS_ASSUMED,
-    caveats_of,
-    coded_in_words,
-    either_in_words,
-    guesses_from_submission,
-    guesses_in_words,
-    local_in_words,
-    margin_in_words,
-    premise_in_words,
-    relation_in_words,
-    releases_in_words,
-    together_in_words,
-)
 from blurfit.agreement.terms import Mechanism
 from blurfit.schema.schema import asked_in_words
 from blurfit.theory.moments import at_most, variance_factor
@@ -102,31 +88,35 @@ def agreement_report(agreement: "bf.Agreement") -> RenderableType:
         Text(f"Asked: {asked}."),
         _noise_table(calibration, [sent, *own]),
     ]
-    if caveats := caveats_of(agreement):
+    if caveats := statement.caveats_of(agreement):
         parts.append(Text(f"Nothing is promised. {' '.join(caveats)}"))
     else:
         mu = calibration.mu if isinstance(calibration, bf.MomentCalibration) else None
         promised = _promise(calibration, stated, diaries=agreement.diaries)
-        parts.append(Text(f"{promised} {premise_in_words(agreement)}"))
-        parts.append(Text(guesses_in_words(stated, mu, "what is published")))
+        parts.append(Text(f"{promised} {statement.premise_in_words(agreement)}"))
+        parts.append(Text(statement.guesses_in_words(stated, mu, "what is published")))
     worth = records_worth(agreement)
     bound = f"at most as far as {worth:,.3g} honest ones: longer submissions are refused."
     if math.isinf(worth):
         bound = "by any amount: nobody can measure what a liar sent."
     parts.append(Text(f"One contributor who lies can move the sums {bound}"))
     if agreement.databases:
-        parts.append(Text(either_in_words(agreement)))
-        parts.append(Text(together_in_words(calibration.local)))
+        parts.append(Text(statement.either_in_words(agreement)))
+        parts.append(Text(statement.together_in_words(calibration.local)))
         if agreement.proofs:
             parts.append(Text(f"{PROVED_IN_WORDS} {ProofCosts.of(agreement).in_words()}"))
     elif not caveats:
-        alone = guesses_from_submission(calibration.local)
+        alone = statement.guesses_from_submission(calibration.local)
         parts.append(Text(f"{_submission(calibration)} {alone}"))
-    parts += [Text(f"{k.capitalize()}: {v}.") for k, v in coded_in_words(agreement).items()]
+    parts += [
+        Text(f"{k.capitalize()}: {v}.") for k, v in statement.coded_in_words(agreement).items()
+    ]
     if agreement.diaries:
         parts.append(Text(DIARIES))
     if agreement.public_rows is not None:
-        parts.append(Text(f"Public rows: SHA-256 {agreement.public_rows}. {PUBLIC_ROWS_ASSUMED}"))
+        parts.append(
+            Text(f"Public rows: SHA-256 {agreement.public_rows}. {statement.PUBLIC_ROWS_ASSUMED}")
+        )
     if agreement.signing_keys:
         keys = " and ".join(agreement.signing_keys)
         parts.append(Text(f"Receipts and what is published are signed with {keys}."))
@@ -137,7 +127,7 @@ def doubts(agreement: "bf.Agreement") -> list[str]:
     """Return what makes little sense in an agreement that is otherwise in order."""
     found = []
     epsilon, delta, quorum = agreement.epsilon, agreement.delta, agreement.quorum
-    promised = not caveats_of(agreement)
+    promised = not statement.caveats_of(agreement)
     if promised and epsilon > WEAK_EPSILON:
         times = f"{math.exp(epsilon):,.0f}" if epsilon < 20 else "any number of"
         found.append(
@@ -225,8 +215,9 @@ def _noise_table(calibration: Calibration, more: list[Row]) -> Table:
 
 def _promise(calibration: Calibration, model: bf.ModelGuarantee, *, diaries: bool = False) -> str:
     condition = (
-        f"if {relation_in_words(model.neighbours, diaries=diaries)}, provided that at least "
-        f"{calibration.quorum:,} honest records come in; for {releases_in_words(model)}."
+        f"if {statement.relation_in_words(model.neighbours, diaries=diaries)}, provided that at "
+        f"least {calibration.quorum:,} honest records come in; for "
+        f"{statement.releases_in_words(model)}."
     )
     if isinstance(calibration, bf.InputCalibration) and not model.proved:
         kept = calibration.kept
@@ -246,7 +237,7 @@ def _submission(calibration: Calibration) -> str:
     return (
         f"One submission by itself is Gaussian private with μ ≤ {at_most(local.mu)}: "
         f"ε ≤ {at_most(local.epsilon)} at δ = {at_most(local.delta, 3)}. "
-        f"{local_in_words(local)}"
+        f"{statement.local_in_words(local)}"
     )
 
 
@@ -264,7 +255,7 @@ def plan_facts(plan: "bf.Plan") -> dict[str, Any]:
 
 def plan_in_words(plan: "bf.Plan") -> str:
     """Say how many waves there are, how many people each waits for, and how many may collude."""
-    margin = margin_in_words(list(zip(plan.quorums, plan.honest, strict=True)))
+    margin = statement.margin_in_words(list(zip(plan.quorums, plan.honest, strict=True)))
     if len(plan) == 1:
         alone = " Without --waves contributors would prove that what they send is short."
         return (
@@ -276,13 +267,13 @@ def plan_in_words(plan: "bf.Plan") -> str:
     )
     return (
         f"{len(plan)} waves, which wait for {listed} people. Each person takes part in one of "
-        f"them. {LOT_IN_WORDS[plan.terms.admission]} {margin}"
+        f"them. {statement.LOT_IN_WORDS[plan.terms.admission]} {margin}"
     )
 
 
 def agreement_facts(agreement: "bf.Agreement") -> dict[str, Any]:
     """Return an agreement's facts for scripts."""
-    caveats = caveats_of(agreement)
+    caveats = statement.caveats_of(agreement)
     return {
         "fingerprint": agreement.fingerprint,
         "mechanism": agreement.mechanism,
@@ -296,7 +287,7 @@ def agreement_facts(agreement: "bf.Agreement") -> dict[str, Any]:
         "database_noise": agreement.database_noise,
         "condition": f"Nothing is promised. {' '.join(caveats)}"
         if caveats
-        else premise_in_words(agreement),
+        else statement.premise_in_words(agreement),
         "liar_records": None if math.isinf(worth := records_worth(agreement)) else worth,
         "proofs": agreement.proofs,
         "numbers": agreement.width,

@@ -29,8 +29,7 @@ import msgspec
 import blurfit as bf
 from blurfit.agreement.terms import TERMS, Terms, require_together
 from blurfit.cli import _common as common
-from blurfit.cli._common import ExistingFile, NewFile, Out
-from blurfit.cli._options import Answer, Together, command
+from blurfit.cli._common import Answer, ExistingFile, NewFile, Out, Together, command
 from blurfit.errors import InfeasibleError, InvalidValueError
 
 if TYPE_CHECKING:
@@ -198,10 +197,7 @@ def agree(
         planned.save(plan)
         agreement = planned.first()
         facts |= {"plan": str(plan), **reports.plan_facts(planned)}
-        told = [
-            reports.plan_in_words(planned),
-            f"Wrote {plan}, fingerprint {planned.fingerprint}.",
-        ]
+        told = [reports.plan_in_words(planned), f"Wrote {plan}, fingerprint {planned.fingerprint}."]
     agreement.save(out)
     doubts = reports.doubts(agreement)
     for doubt in doubts:
@@ -352,8 +348,7 @@ def _from_existing(
     bounds: dict[str, tuple[float, float]],
     levels: dict[str, str],
 ) -> Answer:
-    from blurfit.schema.imports import from_table_schema, from_xlsform, is_xlsform
-    from blurfit.schema.schema import to_toml
+    from blurfit.schema.imports import from_table_schema, from_xlsform, is_xlsform, to_toml
 
     kind = source.suffix.lower()
     if kind in (".xlsx", ".xlsm") and is_xlsform(source):
@@ -381,10 +376,7 @@ def _from_existing(
 
 
 def _from_table(
-    source: Path,
-    target: str | None,
-    bounds: dict[str, tuple[float, float]],
-    levels: dict[str, str],
+    source: Path, target: str | None, bounds: dict[str, tuple[float, float]], levels: dict[str, str]
 ) -> "Imported":
     """Propose a question for each column; what must be public is typed, or asked for."""
     from blurfit.schema.columns import About
@@ -453,7 +445,7 @@ def made_up_people(count: int, seed: int) -> dict[str, Any]:
     """Generate people, with the columns of the example's schema."""
     import numpy as np
 
-    from blurfit.simulation.census import draw_population
+    from blurfit.simulation import draw_population
 
     drawn = draw_population(count, seed)
     marital = np.where(

@@ -12,8 +12,7 @@ import click
 import blurfit as bf
 from blurfit.audit import CONFIDENCE, PAIRS, TRIALS
 from blurfit.cli import _common as common
-from blurfit.cli._common import ExistingFile
-from blurfit.cli._options import Answer, command
+from blurfit.cli._common import Answer, ExistingFile, command
 from blurfit.errors import InvalidValueError
 
 if TYPE_CHECKING:
@@ -22,9 +21,9 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
+    from blurfit.audit.agreements import Lie
     from blurfit.audit.estimators import Range, Tables
     from blurfit.audit.examination import Finding
-    from blurfit.audit.provers import Lie
     from blurfit.model.release import Examination
 
 
@@ -75,8 +74,7 @@ def audit_command(
         liars: Let all other contributors lie, too: that breaks every promise that relies on them,
             and none that the database's own noise keeps. (moment)
     """
-    from blurfit.audit.agreements import audit_agreement
-    from blurfit.audit.provers import Lie, lies
+    from blurfit.audit.agreements import Lie, audit_agreement, lies
 
     if (file is None) == (of is None):
         raise click.UsageError("Give the FILE of an agreement, or --of module:Estimator.")

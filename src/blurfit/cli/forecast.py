@@ -12,8 +12,7 @@ import click
 import blurfit as bf
 from blurfit.agreement.terms import MECHANISMS, Mechanism
 from blurfit.cli import _common as common
-from blurfit.cli._common import ExistingFile, PublicFile
-from blurfit.cli._options import Answer, Together, command
+from blurfit.cli._common import Answer, ExistingFile, PublicFile, Together, command
 from blurfit.cli.agree import ProposalFile, given, read_proposal, term_options
 from blurfit.errors import InvalidValueError
 from blurfit.forecast import DRAWS, TOLERANCE
@@ -248,8 +247,7 @@ def sweep_asked_for(proposal: ProposalFile, asked: Asked) -> dict[str, Any]:
 
 def population_of(schema: "bf.Schema", asked: Asked) -> "People":
     """Return the people of a public file, of a spectrum, or generated ones."""
-    from blurfit.forecast.population import Population
-    from blurfit.forecast.sent import EVENTS, Exits
+    from blurfit.forecast.population import EVENTS, Exits, Population
 
     path, spectrum, events = asked.public_data, asked.spectrum, asked.events
     if isinstance(schema.target, bf.TimeToEvent):

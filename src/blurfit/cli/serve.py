@@ -17,11 +17,18 @@ import click
 
 import blurfit as bf
 from blurfit.cli import _common as common
-from blurfit.cli._common import STORE, AnyFile, ExistingFile, Out, StorePlace
-from blurfit.cli._options import Answer, command, for_scripts
+from blurfit.cli._common import (
+    STORE,
+    Answer,
+    AnyFile,
+    ExistingFile,
+    Out,
+    StorePlace,
+    command,
+    for_scripts,
+)
 from blurfit.cli.agree import EXAMPLE, SEED, made_up_people
 from blurfit.errors import InvalidValueError
-from blurfit.protocol import tokens
 
 _EXISTING = click.Path(exists=True)
 
@@ -83,10 +90,12 @@ def appoint(store: Any, token_file: Path | None, *, replace: bool = False) -> st
 
     It is made at the first start, and the store keeps only its hash.
     """
+    from blurfit import protocol
+
     place = f"The administrator's token is in {token_file}"
     if token_file is not None and token_file.exists() and not replace:
-        token = tokens.read_token(token_file)
-        if not store.appoint(tokens.hashed(token)) and not tokens.matches(
+        token = protocol.read_token(token_file)
+        if not store.appoint(protocol.hashed(token)) and not protocol.matches(
             token, store.administrator()
         ):
             raise InvalidValueError(
@@ -98,11 +107,11 @@ def appoint(store: Any, token_file: Path | None, *, replace: bool = False) -> st
         return (
             "The administrator's token is that of the first start; --new-admin-token replaces it."
         )
-    token = tokens.new_token()
+    token = protocol.new_token()
     if token_file is not None:
         token_file.unlink(missing_ok=True)
-        tokens.write_token(token_file, token)
-    if not store.appoint(tokens.hashed(token), replace=replace):
+        protocol.write_token(token_file, token)
+    if not store.appoint(protocol.hashed(token), replace=replace):
         if token_file is not None:
             token_file.unlink()
         return "Another process has just made the administrator's token."
@@ -143,8 +152,10 @@ def key_in(
     option: str, path: Path, new_key: Callable[[], str], public_key: Callable[[str], str]
 ) -> tuple[str, str]:
     """Return the private key in a file, written if there is none, and its public key."""
+    from blurfit import protocol
+
     if not path.exists():
-        tokens.write_token(path, new_key())
+        protocol.write_token(path, new_key())
     private = path.read_text().strip()
     try:
         return private, public_key(private)
@@ -162,10 +173,10 @@ def key_in(
 )
 def serve(asked: Serving) -> None:
     """Collect submissions over HTTP, lose nothing, publish once."""
+    from blurfit import protocol
     from blurfit.service.answers import Metrics
-    from blurfit.service.app import Limits, Service
+    from blurfit.service.app import Limits, Service, leave_threads_behind, refuse_unless_possible
     from blurfit.service.limits import IN_FLIGHT
-    from blurfit.service.server import leave_threads_behind, refuse_unless_possible
     from blurfit.store.database import CONNECTIONS
 
     most = asked.body_limit * 2**20
@@ -181,12 +192,12 @@ def serve(asked: Serving) -> None:
     shared = ""
     if (file := asked.peer_token_file) is not None:
         if not file.exists():
-            tokens.write_token(file, tokens.new_token())
+            protocol.write_token(file, protocol.new_token())
             shared = (
                 f" {file} is new: give a copy to whoever runs the other database, who starts with "
                 "it."
             )
-        known["peer_token"] = tokens.read_token(file)
+        known["peer_token"] = protocol.read_token(file)
     with bf.Store(asked.store) as store:
         said = appoint(store, asked.admin_token_file, replace=asked.new_admin_token) + shared
         if asked.share_key_file is not None:
@@ -233,20 +244,20 @@ def run(service: Callable[[int], Any], asked: Serving, said: str, signs: str) ->
     """
     import uvicorn
 
-    from blurfit.service import limits, server
+    from blurfit.service import app, limits
 
     certificate, key, workers = asked.tls_certificate, asked.tls_key, asked.workers
-    server.prepare_process()
+    app.prepare_process()
 
-    def configured_for(app: Any) -> uvicorn.Config:
-        config = server.configured(
-            app,
+    def configured_for(served: Any) -> uvicorn.Config:
+        config = app.configured(
+            served,
             bounds=limits.Bounds(connections=limits.raise_descriptor_limit()),
             host=asked.host,
             port=asked.port,
             access_log=asked.access_log,
             log_level="info" if asked.access_log else "warning",
-            log_config=server.configuration(asked.log_format, access=asked.access_log),
+            log_config=app.configuration(asked.log_format, access=asked.access_log),
             ssl_certfile=certificate,
             ssl_keyfile=key,
             proxy_headers=bool(asked.trusted_proxies),
@@ -269,7 +280,7 @@ def run(service: Callable[[int], Any], asked: Serving, said: str, signs: str) ->
             f"Cannot use --tls-certificate {certificate!r}: {error}."
         ) from error
     try:  # before anyone is told to come
-        sockets = server.listening(asked.host, asked.port, workers, config.backlog)
+        sockets = app.listening(asked.host, asked.port, workers, config.backlog)
     except OSError as error:
         words = f"Cannot listen on {asked.host}:{asked.port}; try another --port."
         raise InvalidValueError(f"{words} ({error.strerror or error})") from error
@@ -285,14 +296,14 @@ def run(service: Callable[[int], Any], asked: Serving, said: str, signs: str) ->
     def work(number: int, own: Any) -> None:
         config = configured_for(service(number))
         reload(config)
-        server.Worker(config).run(sockets=[own])
+        app.Worker(config).run(sockets=[own])
 
     try:
         if workers == 1:
             reload(config)
-            server.Server(config).run(sockets=sockets)
+            app.Server(config).run(sockets=sockets)
         else:
-            server.Workers(work, sockets, reloads).run()
+            app.Workers(work, sockets, reloads).run()
     except KeyboardInterrupt:
         click.echo("Stopped; what was acknowledged is stored.")
 
@@ -349,6 +360,8 @@ def token(
         out: Where the new token is written; no copy is kept.
         revoke: Revoke the token of that name.
     """
+    from blurfit import protocol
+
     with bf.Store(store) as kept:
         if name is None:
             found = kept.granted()
@@ -363,10 +376,10 @@ def token(
             raise InvalidValueError(
                 f"Expected --out {str(out)!r} to be a new file: the existing one may hold a token."
             )
-        secret = tokens.new_token()
-        tokens.write_token(out, secret)
+        secret = protocol.new_token()
+        protocol.write_token(out, secret)
         try:
-            kept.grant(name, right, tokens.hashed(secret))
+            kept.grant(name, right, protocol.hashed(secret))
         except BaseException:
             out.unlink()
             raise

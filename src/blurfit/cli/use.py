@@ -16,8 +16,6 @@ import click
 import blurfit as bf
 from blurfit.cli import RefusedError
 from blurfit.cli import _common as common
-from blurfit.cli._common import ExistingFile, NewFile, Out, Picture, PublicFile, Releases
-from blurfit.cli._options import Answer, command, for_scripts
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.private_files import replacing
 
@@ -29,23 +27,22 @@ if TYPE_CHECKING:
     from blurfit.schema.table_files import TableFile
 
 
-@command(
-    "learn",
-    "agreement.json submissions.parquet --out learned.json --moments learned-moments.json",
+@common.command(
+    "learn", "agreement.json submissions.parquet --out learned.json --moments learned-moments.json"
 )
 def learn(
-    agreement: ExistingFile,
+    agreement: common.ExistingFile,
     files: tuple[str, ...],
     *,
-    out: Out = Path("model.json"),
+    out: common.Out = Path("model.json"),
     moments: common.MomentsOut | None,
     engine: Literal["local", "dask"] = "local",
     scheduler: str | None,
     workers: common.AtLeastOne | None,
     receipt: Annotated[Path | None, click.Path(path_type=Path)],
-    plan: ExistingFile | None,
-    release: tuple[Releases, ...],
-) -> Answer:
+    plan: common.ExistingFile | None,
+    release: tuple[common.Releases, ...],
+) -> common.Answer:
     """Learn the one model of FILES of submissions: paths, folders, patterns or URLs.
 
     The release is recorded beside the files: running this again gives the same model, and a set of
@@ -61,8 +58,8 @@ def learn(
             folder in which each agreement has its own. Needed as soon as one of FILES is a URL.
         plan: Learn a wave of this plan, together with its earlier waves (--release).
     """
-    from blurfit.files.engines import Cluster, Threads
     from blurfit.files.learn import release_files
+    from blurfit.files.scan import Cluster, Threads
     from blurfit.model.release import without_a_model
 
     if scheduler is not None and engine != "dask":
@@ -104,7 +101,7 @@ def learn(
         elif len(course.releases) == len(course.plan):
             shown = "".join(f" --release {one}" for one in release)
             step = f"`blurfit fit {moments} --plan {plan}{shown}`."
-        return Answer({"moments": str(moments), "model": None}, words, step)
+        return common.Answer({"moments": str(moments), "model": None}, words, step)
     if course is None:
         model = bf.PublishedModel.from_json(found.text())
         return shown_model(model, out, moments, after_learning(out, moments))
@@ -120,19 +117,19 @@ def after_wave(course: "Course", plan: Path | None, releases: tuple[Path, ...]) 
     return f"`blurfit next {plan} {given} --out agreement{number}.json`, for wave {number}."
 
 
-@command("table", "moments.json income marital")
+@common.command("table", "moments.json income marital")
 def table(
-    moments: ExistingFile,
+    moments: common.ExistingFile,
     question: str | None,
     other: str | None,
     *,
     shares: Literal["total", "row", "column", "counts"] = "total",
     quantile: float | None,
-    population: ExistingFile | None,
+    population: common.ExistingFile | None,
     draw: common.AtLeastOne | None,
-    plot: Picture | None,
-    out: Out | None,
-) -> Answer:
+    plot: common.Picture | None,
+    out: common.Out | None,
+) -> common.Answer:
     """Tell means, shares and tables of published MOMENTS, with errors and tests.
 
     Without a QUESTION every question is described; with one, its shares or its mean; with an OTHER
@@ -168,12 +165,12 @@ def table(
     if out is not None:
         found.save(out)
     step = "`blurfit table --help` tells what else can be asked; `blurfit fit` makes models."
-    return Answer(found.to_facts(), str(found), step)
+    return common.Answer(found.to_facts(), str(found), step)
 
 
 def _drawn(
     release: "bf.PublishedMoments", count: int, questions: list[str], out: Path | None
-) -> Answer:
+) -> common.Answer:
     """Write rows that nobody is in."""
     from blurfit.model.tables import save_frame
 
@@ -182,7 +179,7 @@ def _drawn(
     rows = release.synthesise(count, questions=questions or None)
     save_frame(rows, out)
     words = f"Wrote {count:,} rows to {out}. {rows.attrs['warning']}"
-    return Answer({"out": str(out), "rows": count}, words)
+    return common.Answer({"out": str(out), "rows": count}, words)
 
 
 Test = Annotated[str, 'Test hypotheses: "age = 0, hours = 2*age".']
@@ -208,27 +205,27 @@ def ask_model(
     return facts, words
 
 
-@command("fit", 'moments.json "income ~ age + education + C(marital)" --out income.json')
+@common.command("fit", 'moments.json "income ~ age + education + C(marital)" --out income.json')
 def fit(
-    moments: ExistingFile,
+    moments: common.ExistingFile,
     formula: str | None,
     *,
     ridge: float | None,
     lasso: float | None,
     uneven: bool,
-    public: PublicFile | None,
+    public: common.PublicFile | None,
     family: Literal["logistic", "poisson", "linear"] | None,
     by_group: bool,
     gap: tuple[str, str] | None,
     against: str | None,
-    table: NewFile | None,
+    table: common.NewFile | None,
     test: Test | None,
     effect: Effect | None,
-    plot: Picture | None,
-    plan: ExistingFile | None,
-    release: tuple[Releases, ...],
-    out: Out | None,
-) -> Answer:
+    plot: common.Picture | None,
+    plan: common.ExistingFile | None,
+    release: tuple[common.Releases, ...],
+    out: common.Out | None,
+) -> common.Answer:
     """Fit a model to published MOMENTS: any column by any others, at no cost in privacy.
 
     FORMULA is like "income ~ age + C(region)", or "income ~ ." for all other columns; without one,
@@ -300,7 +297,7 @@ def fit(
         common.save_picture(balance.plot, plot)
     if table is not None:
         model.to_answers().save(table)
-    if not for_scripts():
+    if not common.for_scripts():
         click.echo(f"{balance}\n\n{PUBLIC_ROWS_ASSUMED}\n")
     return shown_model(model, out, None, step, words, public=_balance_facts(balance), **facts)
 
@@ -311,7 +308,7 @@ def _groups(
     gap: tuple[str, str] | None,
     picture: Path | None,
     table: Path | None,
-) -> Answer:
+) -> common.Answer:
     """Show a model in each group, or what is explained of a gap between two of them."""
     groups = release.by_group()
     if gap is None:
@@ -330,10 +327,10 @@ def _groups(
         common.save_picture(found.plot, picture)
     if table is not None:
         found.save(table)
-    return Answer(found.to_facts(), words)
+    return common.Answer(found.to_facts(), words)
 
 
-def _survival(model: "SurvivalModel", by: str | None, picture: Path | None) -> Answer:
+def _survival(model: "SurvivalModel", by: str | None, picture: Path | None) -> common.Answer:
     """Show hazards and curves; of a question, the curves of its answers and whether they differ."""
     if picture is not None:
         common.save_picture(lambda: model.plot(by=by), picture)
@@ -348,7 +345,7 @@ def _survival(model: "SurvivalModel", by: str | None, picture: Path | None) -> A
         test, curves = model.log_rank(by), model.curve(by)
         words = f"{curves}\nlog-rank test of {by}: p = {test.p_value:.3g}"
         facts = {"curves": curves.rows(), "p_value": test.p_value}
-    return Answer(facts, words)
+    return common.Answer(facts, words)
 
 
 def _balance_facts(balance: "Balance") -> dict[str, Any]:
@@ -373,7 +370,7 @@ def shown_model(
     step: str,
     told: Sequence[str] = (),
     **also: Any,
-) -> Answer:
+) -> common.Answer:
     """Write a model where it is wanted, and tell its summary; `also` says what else there is, and
     `told` says it in words.
     """
@@ -389,7 +386,7 @@ def shown_model(
         words += f"\n\nWrote {' and '.join(written.values())}."
     if "page" in also:
         words += f"\nEveryone can read it at {also['page']}"
-    return Answer(written | also | model_facts(model), words, step)
+    return common.Answer(written | also | model_facts(model), words, step)
 
 
 def after_learning(out: Path, moments: Path | None) -> str:
@@ -398,15 +395,15 @@ def after_learning(out: Path, moments: Path | None) -> str:
     return f"`blurfit predict {out} TABLE`, `blurfit statement {out}`{further}."
 
 
-@command("show", "model.json")
+@common.command("show", "model.json")
 def show(
-    file: ExistingFile,
+    file: common.ExistingFile,
     *,
     test: Test | None,
     effect: Effect | None,
-    plot: Picture | None,
+    plot: common.Picture | None,
     table_schema: bool,
-) -> Answer | None:
+) -> common.Answer | None:
     """Show what is in a FILE: an agreement, a plan, a model or moments.
 
     An agreement is shown with its promise, a plan with its waves, a model with its summary, and
@@ -465,21 +462,21 @@ def show(
             )
         draw = shown.plot if effect is None else shown.effect(effect).plot
         common.save_picture(draw, plot)
-    return Answer({"kind": kind, **facts}, words, step)
+    return common.Answer({"kind": kind, **facts}, words, step)
 
 
 DIGITS = 5  # of a number's whole range: 1 where it goes from 0 to 100,000
 
 
-@command("predict", "model.json people.csv --out predictions.csv")
+@common.command("predict", "model.json people.csv --out predictions.csv")
 def predict(
-    model: ExistingFile,
-    table: ExistingFile,
+    model: common.ExistingFile,
+    table: common.ExistingFile,
     *,
     intervals: bool,
     confidence: common.Share = 0.95,
-    out: Out | None,
-) -> Answer | None:
+    out: common.Out | None,
+) -> common.Answer | None:
     """Predict for each row of a TABLE (.csv, .xlsx, .parquet) with a published MODEL.
 
     Options:
@@ -493,7 +490,7 @@ def predict(
     file = TableFile(table, published.agreement.schema, only=published.features)
     level = confidence if intervals else None
     if out is None:
-        if for_scripts():
+        if common.for_scripts():
             raise InvalidValueError("Expected --out besides --json: predictions are CSV.")
         _write(published, file, level, sys.stdout)
         return None
@@ -505,13 +502,15 @@ def predict(
     with replacing(out) as part, part.open("w", newline="", encoding="utf-8") as stream:
         rows = _write(published, file, level, stream)
     step = f"`blurfit statement {model}` says what the model promises."
-    return Answer({"rows": rows, "out": str(out)}, f"Wrote {rows:,} predictions to {out}.", step)
+    return common.Answer(
+        {"rows": rows, "out": str(out)}, f"Wrote {rows:,} predictions to {out}.", step
+    )
 
 
-@command("statement", "model.json")
+@common.command("statement", "model.json")
 def statement(
-    file: ExistingFile, *, format_: Literal["markdown", "html", "yaml", "card"] = "markdown"
-) -> Answer:
+    file: common.ExistingFile, *, format_: Literal["markdown", "html", "yaml", "card"] = "markdown"
+) -> common.Answer:
     """Print the privacy statement of a published model or of moments in FILE.
 
     Options:
@@ -537,8 +536,8 @@ def statement(
     if format_ == "markdown" and sys.stdout.isatty():
         from rich.markdown import Markdown
 
-        return Answer(facts, Markdown(text))
-    return Answer(facts, text)
+        return common.Answer(facts, Markdown(text))
+    return common.Answer(facts, text)
 
 
 def _write(

@@ -27,8 +27,8 @@ of (`blurfit.agreement.terms`). So the sums are those of one database, to the la
 *With proofs* (`Agreement.proofs`) the numbers are shared digit by digit in a field instead, with a
 proof that they are short (`blurfit.proofs.prio3`): the first database gets the digits less a mask
 and its half of the proof, the second the seed of both. What the two tell each other when they
-verify can be made up from nothing as well (`blurfit.proofs.flp`), so all of this stands, as far as
-nobody can tell TurboSHAKE128 from a random function.
+verify can be made up from nothing as well (`blurfit.proofs.prio3`), so all of this stands, as far
+as nobody can tell TurboSHAKE128 from a random function.
 
 A seed is drawn for each record and used once: `blurfit.contributor.journal` keeps what was drawn
 until both have it.
@@ -43,12 +43,14 @@ from typing import Any
 
 import numpy as np
 
+from blurfit import randomness
 from blurfit.agreement.agreement import Agreement
 from blurfit.data import ByteArray, FloatArray, IntArray, WordArray
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.messages.submissions import (
     SEED_BYTES,
     SEED_WORDS,
+    Role,
     Shares,
     Submission,
     Submissions,
@@ -56,7 +58,6 @@ from blurfit.messages.submissions import (
     identifiers_of,
     secrets_of,
 )
-from blurfit.randomness import bits, noise
 
 Messages = tuple[bytes, ...]  # one for each database that gets something
 _NUMBERS_AT_ONCE = 2**16  # half a megabyte: a chunk's triangles stay in the cache
@@ -163,11 +164,11 @@ def blur(
         for part in agreement.parts:
             given = rows[some, part.numbers]
             if part.at_random:
-                rounded = noise.to_grid_at_random(given, part.step)
+                rounded = randomness.to_grid_at_random(given, part.step)
             else:
-                rounded = noise.to_grid(given, part.step, toward_zero=part.toward_zero)
-            blurred = noise.add(rounded, part.deviations, part.step)
-            numbers[some, part.numbers] = noise.dither(blurred, part.step, part.fine)
+                rounded = randomness.to_grid(given, part.step, toward_zero=part.toward_zero)
+            blurred = randomness.add(rounded, part.deviations, part.step)
+            numbers[some, part.numbers] = randomness.dither(blurred, part.step, part.fine)
 
     if len(rows) <= at_once:  # nobody waits for threads that one record does not need
         blur_some(0)
@@ -176,7 +177,7 @@ def blur(
             deque(threads.map(blur_some, range(0, len(rows), at_once)), maxlen=0)
     numbers.setflags(write=False)  # so that the message need not copy them
     return Submissions(
-        identifiers=noise.new_identifiers(len(rows)) if identifiers is None else identifiers,
+        identifiers=randomness.new_identifiers(len(rows)) if identifiers is None else identifiers,
         fingerprint=agreement.fingerprint,
         numbers=numbers,
     )
@@ -201,6 +202,11 @@ def message_of_one(agreement: Agreement, record: Any, secret: str) -> Messages:
     return found.to_bytes()
 
 
+def roles(agreement: Agreement) -> tuple[Role, ...]:
+    """Return the roles of the databases that get something, in their order."""
+    return ("first", "second") if agreement.databases else ("whole",)
+
+
 def messages_of(
     agreement: Agreement, exact: FloatArray, identifiers: ByteArray | None = None
 ) -> Messages:
@@ -208,6 +214,24 @@ def messages_of(
     if agreement.databases:
         return share_exact(agreement, exact, identifiers).to_bytes()
     return (blur(agreement, exact, identifiers).to_bytes(),)
+
+
+@dataclass(frozen=True)
+class Portion:
+    """Some consecutive rows of a table, blurred: as bytes for each database that gets something.
+
+    `under` is the fingerprint of the agreement that they were blurred under.
+    """
+
+    start: int
+    rows: int
+    messages: Messages
+    under: str = ""
+
+    @property
+    def stop(self) -> int:
+        """The row after the last one."""
+        return self.start + self.rows
 
 
 @dataclass(frozen=True)
@@ -244,8 +268,10 @@ def share_exact(
     """Blur and share what `Agreement.exact` gave, under an agreement that was verified."""
     table = blur(agreement, exact, identifiers)
     if agreement.proofs:
-        return proved_with(agreement, table, [bits.octets(PROOF_BYTES) for _ in range(len(table))])
-    seeds = bits.octets(SEED_BYTES * len(table))
+        return proved_with(
+            agreement, table, [randomness.octets(PROOF_BYTES) for _ in range(len(table))]
+        )
+    seeds = randomness.octets(SEED_BYTES * len(table))
     words = np.frombuffer(seeds, dtype="<u8").reshape(-1, SEED_WORDS).astype(np.uint64)
     return shared_with(agreement, table, words)
 

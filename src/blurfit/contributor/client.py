@@ -21,12 +21,12 @@ where the seed goes. If the wave closes later while a record is on its way, it i
 so (`blurfit.contributor.journal` has the proof that it must not be blurred again).
 
 **One person's part in a plan** is remembered, in a journal of its own in the account's folder
-(`blurfit.contributor.account`), under a keyed hash of the plan and of the person's name: the folder
+(`blurfit.contributor.sending`), under a keyed hash of the plan and of the person's name: the folder
 does not say whose it is. It keeps the bytes until they are received, and the fact for ever. So
 whoever calls again after an answer was lost sends the same bytes, to the wave that they were
 blurred for, and whoever took part is told so. A lot decides in which wave a person takes part
-(`blurfit.agreement.waves`): whoever comes before it is asked to come back, and whoever comes after
-it is told that it is complete.
+(`blurfit.agreement.mechanisms`): whoever comes before it is asked to come back, and whoever comes
+after it is told that it is complete.
 
 Who a person is cannot be told from their answers. It is a name that the program gives, and by
 default the account. Another account or machine is another person here; against those the plan has
@@ -42,35 +42,35 @@ from typing import Any
 
 import httpx2 as httpx
 
+from blurfit import errors
 from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.mechanisms import require_group
 from blurfit.agreement.plan import Agreed, Plan, read_agreed
-from blurfit.agreement.waves import require_group
 from blurfit.contributor import sending
-from blurfit.contributor.account import Account, Entry
-from blurfit.contributor.blur import SharedRecords, message_of_one, named
-from blurfit.contributor.journal import (
-    Journal,
-    Part,
-    Portion,
-    Receipt,
-    Signatures,
-    agreement_at,
-    checked,
-    roles,
+from blurfit.contributor.blur import Portion, SharedRecords, message_of_one, named, roles
+from blurfit.contributor.journal import Journal, Part, Receipt, Signatures, agreement_at
+from blurfit.contributor.sending import (
+    Account,
+    Destination,
+    Entry,
+    Invitations,
+    groups_of,
+    send_table,
 )
-from blurfit.contributor.sending import Destination, Invitations, groups_of, send_table
-from blurfit.errors import (
-    BetweenWavesError,
-    ConflictError,
-    InvalidValueError,
-    NotCertifiedError,
-    WaveClosedError,
-)
-from blurfit.messages.submissions import Submission, Submissions, seal
+from blurfit.messages.signing import about_submissions, is_signed
+from blurfit.messages.submissions import BATCH_MAGIC, Role, Submission, Submissions, rows_in, seal
 from blurfit.model.course import follows
 from blurfit.model.release import PublishedMoments
-from blurfit.protocol.http import PATIENCE, Closeable, Exchange, decoded, path_of, texts_in
-from blurfit.randomness.noise import new_secret
+from blurfit.protocol import (
+    PATIENCE,
+    Acknowledgement,
+    Closeable,
+    Exchange,
+    decoded,
+    path_of,
+    texts_in,
+)
+from blurfit.randomness import new_secret
 
 LONGEST_MOMENT = 10.0  # seconds that a full wave is given to close
 PAUSE = 0.2  # seconds, before databases are asked again which wave collects
@@ -104,7 +104,7 @@ class Client(Closeable):
         pause: Callable[[float], object] = time.sleep,
     ) -> None:
         if len(urls) not in (1, 2):
-            raise InvalidValueError(
+            raise errors.InvalidValueError(
                 f"Expected the address of one database, or of two, and got {len(urls)}."
             )
         self.exchanges = [
@@ -121,7 +121,7 @@ class Client(Closeable):
         """For the two databases that an agreement or a plan names, or else the one at `url`."""
         named_there = [one.url for one in agreed.databases]
         if url is not None and named_there:
-            raise InvalidValueError(
+            raise errors.InvalidValueError(
                 f"Expected no --to {url}: the agreement names its two databases, "
                 f"{' and '.join(named_there)}."
             )
@@ -160,7 +160,7 @@ class Client(Closeable):
                 path = path_of(agreed.fingerprint)
                 states = {decoded(one.get(path)).get("state") for one in self.exchanges}
                 if states != {"collecting"}:
-                    raise WaveClosedError(
+                    raise errors.WaveClosedError(
                         f"Wave {wave.number} has closed, and nothing was blurred or sent. "
                         f"Contribute under the plan {wave.plan}: it tells which wave collects now."
                     )
@@ -172,14 +172,14 @@ class Client(Closeable):
                 return self._known(found[0])
             waves = [1 if one.wave is None else one.wave.number for one in found]
             if len(set(waves)) == 1:
-                raise NotCertifiedError(
+                raise errors.NotCertifiedError(
                     f"The two databases announce different agreements for wave {waves[0]}, "
                     f"{' and '.join(one.fingerprint for one in found)}. Nothing has left. Send "
                     "nothing under either."
                 )
             if time.monotonic() > deadline:
                 one, other = (database.name for database in agreed.databases)
-                raise BetweenWavesError(
+                raise errors.BetweenWavesError(
                     f"{one} is at wave {waves[0]} and {other} at wave {waves[1]}. Nothing was "
                     "blurred; try again when both are at the same."
                 )
@@ -204,7 +204,7 @@ class Client(Closeable):
         """Remember an agreement, and refuse one that is for other databases than these."""
         there = tuple(one.url for one in agreement.databases)
         if there != self.services if there else len(self.services) != 1:
-            raise InvalidValueError(
+            raise errors.InvalidValueError(
                 f"Expected a client for {' and '.join(there) or 'one database'}, and this "
                 f"one is for {' and '.join(self.services)}: Client.of(agreement) makes it."
             )
@@ -261,10 +261,7 @@ class Client(Closeable):
         return send_table(first, table, services, **options)
 
     def submit(
-        self,
-        blurred: Submission | Submissions | SharedRecords,
-        *,
-        invitations: Invitations = (),
+        self, blurred: Submission | Submissions | SharedRecords, *, invitations: Invitations = ()
     ) -> int:
         """Send what is blurred already; how many were new to the first database is returned.
 
@@ -298,7 +295,7 @@ class Client(Closeable):
         if invitations and (
             len(invitations) != wanted or any(isinstance(one, str) for one in invitations)
         ):
-            raise InvalidValueError(
+            raise errors.InvalidValueError(
                 f"Expected {'one invitation' if wanted == 1 else 'two invitations'} for each "
                 f"record, one from each database, and got {len(invitations)}: for a table, a list "
                 "from each database."
@@ -317,7 +314,7 @@ class Client(Closeable):
         with Journal(path, once, services.kind, "", 1) as kept:
             pending = list(kept.pending())
             if kept.blurred() and not pending:
-                raise ConflictError(TOOK_PART.format(who=repr(person) if person else "You"))
+                raise errors.ConflictError(TOOK_PART.format(who=repr(person) if person else "You"))
             while True:
                 if pending:
                     part = pending.pop()
@@ -331,7 +328,7 @@ class Client(Closeable):
                 found = kept.receipt(self.services)
                 kept.forget_secret()
                 if outcome == "late":
-                    raise WaveClosedError(LEFT_OUT)
+                    raise errors.WaveClosedError(LEFT_OUT)
                 return found
 
     def _blurred_now(
@@ -345,6 +342,32 @@ class Client(Closeable):
         messages = message_of_one(agreement, record, secret)
         Account().note(Entry.of(agreement, 1, services.where), named(secret, 0, 1).tobytes().hex())
         return Portion(0, 1, messages, agreement.fingerprint)
+
+
+def checked(
+    found: Acknowledgement, keys: Sequence[str], fingerprint: str, role: Role, message: bytes
+) -> str | None:
+    """Return the signature of an acknowledgement, if the agreement names keys; refuse one that is
+    not by the right one, as nobody could hold the service to its word.
+    """
+    if not keys:
+        return None
+    key = keys[role == "second"]
+    signed = about_submissions("receipt", fingerprint, role, _identifiers(message))
+    if not is_signed(signed, key, found.signature):
+        raise errors.ServiceError(
+            f"Expected an acknowledgement that is signed with the key of the agreement, {key}, and "
+            "got one that is not: something else answered in place of the service. Nothing counts "
+            "as stored; send the same again when the service is back."
+        )
+    return found.signature
+
+
+def _identifiers(message: bytes) -> bytes:
+    """Return the identifiers in a message: of one submission, or of a batch, whole or shares."""
+    body, count = rows_in(message) if message[:6] == BATCH_MAGIC else (memoryview(message), 1)
+    size = len(body) // count
+    return b"".join(body[start + 8 : start + 24] for start in range(0, size * count, size))
 
 
 class _Services(Destination):

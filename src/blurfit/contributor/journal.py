@@ -71,9 +71,9 @@ import httpx2 as httpx
 import msgspec
 import numpy as np
 
-from blurfit import private_files
+from blurfit import private_files, randomness
 from blurfit.agreement.agreement import Agreement
-from blurfit.contributor.blur import Messages
+from blurfit.contributor.blur import Portion, roles
 from blurfit.data import ByteArray, read_json
 from blurfit.errors import (
     BlurfitError,
@@ -84,18 +84,9 @@ from blurfit.errors import (
     StorageError,
 )
 from blurfit.messages.signing import about_submissions, is_signed
-from blurfit.messages.submissions import BATCH_MAGIC, Role, identifiers_of, rows_in, secrets_of
-from blurfit.protocol.http import (
-    MOST_SUBMISSIONS,
-    PATIENCE,
-    WITHDRAWALS,
-    Acknowledgement,
-    Exchange,
-    Withdrawal,
-    path_of,
-)
-from blurfit.randomness import bits
-from blurfit.randomness.noise import new_secret
+from blurfit.messages.submissions import identifiers_of, secrets_of
+from blurfit.protocol import MOST_SUBMISSIONS, PATIENCE, WITHDRAWALS, Exchange, Withdrawal, path_of
+from blurfit.randomness import new_secret
 
 FORMAT, VERSION = "blurfit-receipt", 1
 _MOST_ROWS = 2**32
@@ -217,37 +208,6 @@ class Receipt:
     def load(cls, path: str | Path) -> "Receipt":
         """Read it from a file."""
         return cls.from_json(Path(path).read_bytes())
-
-
-def roles(agreement: Agreement) -> tuple[Role, ...]:
-    """Return the roles of the databases that get something, in their order."""
-    return ("first", "second") if agreement.databases else ("whole",)
-
-
-def checked(
-    found: Acknowledgement, keys: Sequence[str], fingerprint: str, role: Role, message: bytes
-) -> str | None:
-    """Return the signature of an acknowledgement, if the agreement names keys; refuse one that is
-    not by the right one, as nobody could hold the service to its word.
-    """
-    if not keys:
-        return None
-    key = keys[role == "second"]
-    signed = about_submissions("receipt", fingerprint, role, _identifiers(message))
-    if not is_signed(signed, key, found.signature):
-        raise ServiceError(
-            f"Expected an acknowledgement that is signed with the key of the agreement, {key}, and "
-            "got one that is not: something else answered in place of the service. Nothing counts "
-            "as stored; send the same again when the service is back."
-        )
-    return found.signature
-
-
-def _identifiers(message: bytes) -> bytes:
-    """Return the identifiers in a message: of one submission, or of a batch, whole or shares."""
-    body, count = rows_in(message) if message[:6] == BATCH_MAGIC else (memoryview(message), 1)
-    size = len(body) // count
-    return b"".join(body[start + 8 : start + 24] for start in range(0, size * count, size))
 
 
 # ---- withdrawing
@@ -400,24 +360,6 @@ CREATE INDEX IF NOT EXISTS of_parts ON messages (start);
 """
 
 
-@dataclass(frozen=True)
-class Portion:
-    """Some consecutive rows of a table, blurred: as bytes for each database that gets something.
-
-    `under` is the fingerprint of the agreement that they were blurred under.
-    """
-
-    start: int
-    rows: int
-    messages: Messages
-    under: str = ""
-
-    @property
-    def stop(self) -> int:
-        """The row after the last one."""
-        return self.start + self.rows
-
-
 class Journal:
     """The journal of one table, for one destination under one agreement or plan, in a file.
 
@@ -452,7 +394,7 @@ class Journal:
         asked = (fingerprint, destination, digest, rows)
         found = self._file.execute("SELECT * FROM journal").fetchone()
         self.is_new = found is None
-        self.identity = bits.octets(16).hex() if found is None else str(found[0])
+        self.identity = randomness.octets(16).hex() if found is None else str(found[0])
         if found is None:
             self._file.execute(
                 "INSERT INTO journal VALUES (?, ?, ?, ?, ?)", (self.identity, *asked)

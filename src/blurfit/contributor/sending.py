@@ -9,46 +9,71 @@ again: it hands over what the journal holds, which the receivers know by its ide
 have it already, and goes on with the first row that was not blurred.
 
 Under a plan of waves a lot decides which wave each row is in: that of its invitation, or where
-anyone may take part a coin of its own, which the journal remembers (`blurfit.agreement.waves`). The
-rows are sent group by group, and a destination is asked before each part what that is to be blurred
-under. Rows of a later wave wait, and are sent when this is run again; rows of a wave that is over
-are left out, and nothing of them leaves. What the journal holds goes where it was blurred for, as
-it is; if that wave has closed, those rows are left out too (`blurfit.contributor.journal` proves
-why they must be).
+anyone may take part a coin of its own, which the journal remembers
+(`blurfit.agreement.mechanisms`). The rows are sent group by group, and a destination is asked
+before each part what that is to be blurred under. Rows of a later wave wait, and are sent when this
+is run again; rows of a wave that is over are left out, and nothing of them leaves. What the journal
+holds goes where it was blurred for, as it is; if that wave has closed, those rows are left out too
+(`blurfit.contributor.journal` proves why they must be).
 
 A **file** of submissions, which a party that holds a table (a hospital) writes before anything
 leaves, is a destination like services. It is there as a whole or not at all: parts wait in the
 journal until all of the table is blurred. When it is complete the journal forgets the numbers, and
 keeps the fact: the table is not blurred again, into another file or for a service.
+
+**What an account remembers** is one small SQLite file for its owner alone, in BLURFIT_HOME or
+~/.blurfit: which tables it has blurred, and what it sent to whom.
+
+**Tables.** A journal knows its own table. It does not know a copy of the table beside another
+journal, and a second blur of the same people would let their noise be averaged away. So for each
+agreement, or plan of waves, a keyed hash of all rows is kept,
+
+    Σ over rows of BLAKE2b(key, encoded row)  mod 2²⁵⁶,
+
+which is the same in any order of the rows, in CSV or Parquet, and says nothing without the key
+(32 random bytes). Single rows are not remembered: two people may give the same answers, and a file
+of hashes of single rows could be searched for them. *What it does not see:* a table with a row more
+or less, or a copy on another machine or under another account. There it is the contributor's part
+not to blur anyone twice: put new records into a file of their own.
+
+**The ledger** says to whom rows were sent, when, with what promise: facts that are in agreements
+anyway, no answers, no numbers that were sent. For tables, and for a person's part in a plan, an
+entry is written before the first part leaves; single records that a program sends without a plan
+are its own affair. Somebody who is in all of the collections has what `blurfit.budget` adds. All
+waves of a plan are one entry of that sum, with the largest μ among them, since each person is in
+one wave. Promises about different neighbours do not add up, and are told apart. This is about what
+is published; against a database that keeps single submissions their own μ count.
 """
 
+import hashlib
+import json
+import math
+import sqlite3
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from blurfit import errors, private_files, randomness
 from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.waves import require_group
-from blurfit.contributor.account import Account, Entry
-from blurfit.contributor.blur import codes_of_people, messages_of, named, require_whose
-from blurfit.contributor.journal import Journal, Portion, Signatures
-from blurfit.data import ByteArray, IntArray
-from blurfit.errors import (
-    ConflictError,
-    InvalidValueError,
-    NotInvitedError,
-    Progress,
-    WaveClosedError,
-    silent,
-)
+from blurfit.agreement.mechanisms import require_group
+from blurfit.budget import Budget, Expense
+from blurfit.contributor.blur import Portion, codes_of_people, messages_of, named, require_whose
+from blurfit.contributor.journal import Journal, Signatures
+from blurfit.data import ByteArray, FloatArray, IntArray
 from blurfit.messages.files import SUFFIXES, Writer, open_submissions, rows_at_once
 from blurfit.messages.submissions import Submissions
-from blurfit.protocol.tokens import hashed
-from blurfit.randomness.noise import new_groups
+from blurfit.protocol import hashed
+from blurfit.randomness import new_groups
+from blurfit.schema.schema import title_of
 from blurfit.schema.table_files import TableFile
+from blurfit.theory.moments import NEIGHBOURS, Neighbours
 
 ROWS_AT_ONCE, BYTES_AT_ONCE = 1000, 16 * 2**20
 INVITED_AT_ONCE = 100  # invitations travel in a header, which must not be long
@@ -102,8 +127,8 @@ def send_table(
     person: str | None = None,
     other_people: bool = False,
     receipt: str | Path | None = None,
-    progress: Progress = silent,
-    waiting: Callable[[Mapping[int, int]], object] = silent,
+    progress: errors.Progress = errors.silent,
+    waiting: Callable[[Mapping[int, int]], object] = errors.silent,
 ) -> int:
     """Blur every row of a CSV or Parquet file and hand it over; how many rows is returned.
 
@@ -131,7 +156,7 @@ def send_table(
     source: TableFile | _People = file
     if person is not None:
         if not agreement.diaries:
-            raise InvalidValueError(
+            raise errors.InvalidValueError(
                 f"Expected no person={person!r}: the agreement takes one row of each person. "
                 "Agree with diaries."
             )
@@ -150,12 +175,12 @@ def send_table(
         if not other_people:
             try:
                 account.claim(agreement.once, known, kept.identity)
-            except ConflictError:
+            except errors.ConflictError:
                 if kept.is_new:
                     kept.discard()
                 raise
         if destination.kind == "file" and kept.agreements() - {agreement.fingerprint}:
-            raise ConflictError(
+            raise errors.ConflictError(
                 "These rows were blurred for a file of another wave of this plan, and nobody takes "
                 "part twice: go on with that wave's agreement, or copy the file."
             )
@@ -188,12 +213,12 @@ def send_table(
             later = zip(*np.unique(np.sort(groups)[done:], return_counts=True), strict=True)
             waiting({int(group): int(count) for group, count in later})
         elif destination.moves_on and not sent and not missed:
-            raise ConflictError(_TOOK_PART.format(where="this plan"))
+            raise errors.ConflictError(_TOOK_PART.format(where="this plan"))
         words = f"{_LATE.format(late) if late else ''}{_MISSED.format(missed) if missed else ''}"
         if words:
-            raise WaveClosedError(f"{words}All other rows have been sent, or wait.")
+            raise errors.WaveClosedError(f"{words}All other rows have been sent, or wait.")
         if done and not destination.moves_on and agreement.fingerprint not in kept.agreements():
-            raise ConflictError(_TOOK_PART.format(where="an earlier wave of this plan"))
+            raise errors.ConflictError(_TOOK_PART.format(where="an earlier wave of this plan"))
         progress(done, rows)
         return done - kept.left_out()
 
@@ -286,13 +311,13 @@ def groups_of(agreement: Agreement, invitations: Invitations, rows: int) -> Byte
     if agreement.admission == "anyone":
         return new_groups(wave.lot, rows, wave.number)
     if not any(invitations):
-        raise NotInvitedError(
+        raise errors.NotInvitedError(
             "Expected an invitation for each row: the plan is for people who are invited. Nothing "
             "was blurred or sent. Ask whoever invited you."
         )
     each = [[wave.lot.group_of(hashed(one)) for one in some[:rows]] for some in invitations]
     if any(some != each[0] for some in each):
-        raise InvalidValueError(
+        raise errors.InvalidValueError(
             "Expected the two invitations of each row to be for the same group: join them within "
             "each group, as `blurfit invite --both` and the administration page do."
         )
@@ -308,7 +333,7 @@ def invitations_for(rows: int, invitations: Sequence[str], whose: str = "") -> l
     """Return different invitations, at least as many as there are rows, or none at all."""
     different = list(dict.fromkeys(invitations))
     if different and len(different) < rows:
-        raise InvalidValueError(
+        raise errors.InvalidValueError(
             f"Expected an invitation {whose}for each of {rows} rows, and got {len(different)} "
             "different ones. `blurfit invite` makes more."
         )
@@ -325,9 +350,13 @@ def blur_table(agreement: Agreement, table: str | Path, out: str | Path, **optio
     agreement.verify()
     path = Path(out)
     if path.suffix.lower() not in SUFFIXES:
-        raise InvalidValueError(f"Expected --out {str(path)!r} to end in {' or '.join(SUFFIXES)}.")
+        raise errors.InvalidValueError(
+            f"Expected --out {str(path)!r} to end in {' or '.join(SUFFIXES)}."
+        )
     if path.exists() and path.samefile(table):
-        raise InvalidValueError(f"Expected --out {str(path)!r} to be another file than the table.")
+        raise errors.InvalidValueError(
+            f"Expected --out {str(path)!r} to be another file than the table."
+        )
     return send_table(agreement, table, _File(agreement, path), **options)
 
 
@@ -358,8 +387,178 @@ class _File(Destination):
             with open_submissions(self._path, self._agreement.layout) as written:
                 if written.all_rows() == rows:
                     return
-        raise ConflictError(
+        raise errors.ConflictError(
             f"These rows have been blurred and written to a file already, as {str(journal.path)!r} "
             "says: a second blur of the same people would let their noise be averaged. Copy the "
             "file that was written then."
         )
+
+
+# ---- what an account remembers
+
+DELTA = 1e-6
+_TABLES = (
+    "CREATE TABLE IF NOT EXISTS keys (place INTEGER PRIMARY KEY, key BLOB NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS tables "
+    "(fingerprint, rows, journal, PRIMARY KEY (fingerprint, rows))",
+    "CREATE TABLE IF NOT EXISTS entries "
+    "(fingerprint, journal, entry NOT NULL, PRIMARY KEY (fingerprint, journal))",
+)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One table that was sent under one agreement."""
+
+    at: str
+    title: str
+    organiser: str | None
+    purpose: str | None
+    where: str
+    rows: int
+    fingerprint: str
+    once: str
+    epsilon: float
+    delta: float
+    neighbours: Neighbours
+    mu: float | None
+    local_mu: float
+
+    @classmethod
+    def of(cls, agreement: Agreement, rows: int, where: str) -> "Entry":
+        """Return what is written down when so many rows are sent there."""
+        about, calibration = agreement.schema.about, agreement.calibration
+        title = about.title or title_of(agreement.schema.target)
+        purpose = about.purpose or about.title
+        return cls(
+            at=datetime.now(UTC).isoformat(timespec="seconds"),
+            title=str(title),
+            organiser=None if about.organiser is None else str(about.organiser),
+            purpose=None if purpose is None else json.dumps(purpose.to_plain(), sort_keys=True),
+            where=where,
+            rows=rows,
+            fingerprint=agreement.fingerprint,
+            once=agreement.once,
+            epsilon=agreement.epsilon,
+            delta=agreement.delta,
+            neighbours=calibration.model.neighbours,
+            mu=agreement.mu,
+            local_mu=calibration.local.mu,
+        )
+
+
+class Account:
+    """The tables that were blurred and the entries of the ledger, in a folder of the user's."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self.folder = folder or private_files.home()
+        self.path = self.folder / "account.db"
+
+    @contextmanager
+    def _opened(self) -> Iterator[sqlite3.Connection]:
+        """Open the file; every statement is on disk when it returns."""
+        try:
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            private_files.create(self.path)
+        except OSError as error:
+            raise errors.InvalidValueError(
+                f"Expected {str(self.folder)!r} to be a folder that can be written, where blurfit "
+                f"remembers which tables were blurred: {error}. Set {private_files.HOME} to "
+                "another one."
+            ) from error
+        with closing(sqlite3.connect(self.path, timeout=60, isolation_level=None)) as file:
+            file.execute("PRAGMA synchronous = FULL")
+            file.execute("PRAGMA secure_delete = ON")
+            for table in _TABLES:
+                file.execute(table)
+            yield file
+
+    # ---- tables
+
+    @cached_property
+    def key(self) -> bytes:
+        """The user's own key, drawn when it is first needed: whoever is first, for everyone."""
+        with self._opened() as file:
+            file.execute("INSERT OR IGNORE INTO keys VALUES (0, ?)", (randomness.octets(32),))
+            return bytes(file.execute("SELECT key FROM keys").fetchone()[0])
+
+    def hashed(self, x: FloatArray, y: FloatArray) -> int:
+        """Return the keyed hash of some encoded rows; those of parts add up, mod 2²⁵⁶."""
+        rows = np.ascontiguousarray(np.column_stack([x, y]), dtype="<f8")
+        rows += 0.0  # −0.0 and 0.0 are one value
+        hashes = (hashlib.blake2b(row.tobytes(), key=self.key, digest_size=32) for row in rows)
+        return sum(int.from_bytes(found.digest()) for found in hashes) % 2**256
+
+    def claim(self, fingerprint: str, rows: int, journal: str) -> None:
+        """Remember that a journal blurs these rows, as `hashed` for the whole table, under what is
+        agreed (`Agreement.once`); refuse if another one did before.
+        """
+        with self._opened() as file:
+            names = (fingerprint, f"{rows:064x}")
+            file.execute("INSERT OR IGNORE INTO tables VALUES (?, ?, ?)", (*names, journal))
+            query = "SELECT journal FROM tables WHERE fingerprint = ? AND rows = ?"
+            (before,) = file.execute(query, names).fetchone()
+        if before != journal:
+            raise errors.ConflictError(
+                "These very rows were blurred before under this agreement, from this or another "
+                "file, with another journal. A second blur of the same people would let their "
+                "noise be averaged: go on with the first journal. If they are other people who "
+                "happen to have given the same answers, pass --other-people."
+            )
+
+    # ---- the ledger
+
+    def note(self, entry: Entry, journal: str) -> None:
+        """Write an entry down, once for a journal."""
+        with self._opened() as file:
+            row = (entry.fingerprint, journal, json.dumps(asdict(entry)))
+            file.execute("INSERT OR IGNORE INTO entries VALUES (?, ?, ?)", row)
+
+    def entries(self) -> list[Entry]:
+        """Return all entries, the oldest first."""
+        if not self.path.exists():
+            return []
+        with self._opened() as file:
+            rows = file.execute("SELECT entry FROM entries ORDER BY rowid").fetchall()
+        return [Entry(**json.loads(text)) for (text,) in rows]
+
+    def earlier(self, agreement: Agreement) -> Entry | None:
+        """Return the latest entry for the same purpose under another agreement or plan, if any."""
+        mine = Entry.of(agreement, 0, "")
+        same = (
+            one
+            for one in reversed(self.entries())
+            if one.purpose == mine.purpose and one.once != mine.once
+        )
+        return None if mine.purpose is None else next(same, None)
+
+    def erase(self) -> int:
+        """Forget all entries, and return how many there were. What was sent stays sent."""
+        if not self.path.exists():
+            return 0
+        with self._opened() as file:
+            return file.execute("DELETE FROM entries").rowcount
+
+
+def total(entries: Iterable[Entry], delta: float = DELTA) -> dict[Neighbours, Expense]:
+    """Return (ε, δ), for each neighbouring relation, of everything that is published of entries.
+
+    The promises of other mechanisms than Gaussian ones have a δ each, which is added to `delta`.
+    """
+    spent: dict[Neighbours, dict[str, Expense]] = {relation: {} for relation in NEIGHBOURS}
+    for one in entries:
+        before = spent[one.neighbours].get(one.once)
+        if before and (one.mu or 0.0) <= before.mu:
+            continue
+        kept = {"epsilon": one.epsilon, "delta": one.delta} if one.mu is None else {"mu": one.mu}
+        spent[one.neighbours][one.once] = Expense(one.title, **kept)
+    found: dict[Neighbours, Expense] = {}
+    for relation, each in spent.items():
+        at = delta + math.fsum(one.delta for one in each.values())
+        if each and at < 1:
+            budget = Budget(epsilon=1.0, delta=at)
+            budget.expenses.extend(each.values())
+            found[relation] = budget.spent()
+        elif each:  # which promises nothing
+            found[relation] = Expense("all", epsilon=math.inf, delta=1.0)
+    return found

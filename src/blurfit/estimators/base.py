@@ -25,6 +25,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator  # type: ignore[import-untyped]
 from sklearn.utils.validation import check_is_fitted  # type: ignore[import-untyped]
 
+from blurfit import randomness as noise
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.numbers import DISCRETE_SHARE, power_of_two_below
 from blurfit.agreement.plan import HeldWaves
@@ -47,12 +48,11 @@ from blurfit.messages.submissions import Submissions
 from blurfit.model.model import PublishedModel
 from blurfit.model.release import PublishedMoments
 from blurfit.model.summary import Results, Summary
-from blurfit.randomness import noise
 from blurfit.schema.columns import Categorical, Feature, Numeric, Question
 from blurfit.schema.formulas import target_of
 from blurfit.schema.schema import Schema
 from blurfit.schema.schema import values as encoded_values
-from blurfit.simulation.sampler import generator_for, sampler_for
+from blurfit.simulation import generator_for, sampler_for
 from blurfit.theory.gaussian import epsilon_of, mu_of
 from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.moments import MomentCalibration, Neighbours, at_most

@@ -27,8 +27,8 @@ from typing import Any, Literal
 import numpy as np
 
 from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.mechanisms import kept_columns, task_of
 from blurfit.agreement.plan import HeldWaves
-from blurfit.agreement.waves import kept_columns, task_of
 from blurfit.data import AnyArray
 from blurfit.errors import InfeasibleError, InvalidValueError, whole
 from blurfit.estimators.base import (
@@ -59,7 +59,7 @@ from blurfit.model.release import PublishedMoments, learn, moments_of
 from blurfit.schema.columns import Categorical, Feature, Question
 from blurfit.schema.formulas import declared, parsed
 from blurfit.schema.schema import Schema, kind_of
-from blurfit.simulation.sampler import input_totals
+from blurfit.simulation import input_totals
 from blurfit.theory.coded import CodedForm
 from blurfit.theory.forms import JointForm, WaveForm
 from blurfit.theory.gaussian import mu_of

@@ -16,8 +16,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted  # type: ignore[import-untyped]
 
 from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.mechanisms import kept_columns
 from blurfit.agreement.plan import HeldWaves
-from blurfit.agreement.waves import kept_columns
 from blurfit.data import AnyArray, FloatArray
 from blurfit.errors import (
     InfeasibleError,

@@ -40,15 +40,23 @@ from blurfit.errors import (
     Progress,
     silent,
 )
-from blurfit.files.engines import Engine
 from blurfit.files.receipts import Receipts
-from blurfit.files.scan import Identity, Stretch, agreed, find, identify, open_stream, tell_apart
+from blurfit.files.scan import (
+    Engine,
+    Identity,
+    Stretch,
+    agreed,
+    find,
+    identify,
+    open_stream,
+    tell_apart,
+)
 from blurfit.learning.sums import Totals, total
 from blurfit.messages.files import SubmissionFile, Writer, rows_at_once
 from blurfit.model.course import Course
 from blurfit.model.model import PublishedModel
 from blurfit.model.release import PublishedMoments, Release
-from blurfit.randomness.noise import with_database_noise
+from blurfit.randomness import with_database_noise
 
 if TYPE_CHECKING:
     from blurfit.store.store import Store
@@ -191,10 +199,7 @@ def release_files(
 
 
 def release_plan(
-    plan: Plan,
-    collected: Sequence[tuple[Agreement, Iterable[str]]],
-    engine: Engine,
-    **options: Any,
+    plan: Plan, collected: Sequence[tuple[Agreement, Iterable[str]]], engine: Engine, **options: Any
 ) -> tuple[PublishedMoments, ...]:
     """Return the release of each wave, in their order; `learn_plan` makes a model of them.
 

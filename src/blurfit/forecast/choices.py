@@ -28,36 +28,18 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, logit
 
+from blurfit import errors
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.numbers import LIARS, push_of_liars
 from blurfit.agreement.plan import Plan
 from blurfit.agreement.terms import Mechanism
 from blurfit.data import FloatArray
-from blurfit.errors import (
-    BlurfitError,
-    InfeasibleError,
-    InvalidValueError,
-    Progress,
-    inside_unit_interval,
-    one_of,
-    silent,
-)
+from blurfit.forecast import sweep
 from blurfit.forecast.population import People, Population, Samples
-from blurfit.forecast.sweep import (
-    Case,
-    Forecast,
-    fitting,
-    forecast,
-    forecast_agreement,
-    forecast_case,
-    plain,
-    propose_terms,
-)
 from blurfit.learning.inference import Pull
 from blurfit.learning.sums import JointSums
-from blurfit.schema.formulas import units
-from blurfit.schema.schema import Numeric, Schema
-from blurfit.simulation.waves import fit_in_waves
+from blurfit.schema.schema import Numeric, Schema, units
+from blurfit.simulation import fit_in_waves
 from blurfit.theory.forms import JointForm, TargetForm
 from blurfit.theory.gaussian import Point, descend
 from blurfit.theory.input_calibration import InputCalibration
@@ -76,8 +58,8 @@ class Advice:
     """
 
     terms: dict[str, Any]
-    before: Case
-    after: Case
+    before: sweep.Case
+    after: sweep.Case
 
 
 def advise(
@@ -91,30 +73,32 @@ def advise(
     terms: Mapping[str, Any] | None = None,
     goal: str = "error",
     seed: int = 0,
-    progress: Progress = silent,
+    progress: errors.Progress = errors.silent,
 ) -> Advice:
     """Return the terms that minimise the expected error (or, goal="upper", the band's upper end).
 
     What is in `terms` is fixed. Searched are `constant` and `weights` for moment; l2,
     `weight_bound`, `split` and, with a local target, `local_share` for input.
     """
-    one_of(GOALS, goal=goal)
+    errors.one_of(GOALS, goal=goal)
     fixed = dict(terms or {})
 
-    luck = [Samples(fitting(schema, population), TUNING_DRAWS, seed + k) for k in range(2)]
+    luck = [Samples(sweep.fitting(schema, population), TUNING_DRAWS, seed + k) for k in range(2)]
     sums = [samples.at(contributors) for samples in luck]
 
-    def tried(extra: Mapping[str, Any], fresh: bool) -> Case:
-        asked = propose_terms(schema, mechanism, epsilon, local_epsilon, fixed | dict(extra))
-        return forecast_case(schema, luck[fresh], sums[fresh], asked)
+    def tried(extra: Mapping[str, Any], fresh: bool) -> sweep.Case:
+        asked = sweep.propose_terms(schema, mechanism, epsilon, local_epsilon, fixed | dict(extra))
+        return sweep.forecast_case(schema, luck[fresh], sums[fresh], asked)
 
-    asked = propose_terms(schema, mechanism, epsilon, local_epsilon, fixed)
+    asked = sweep.propose_terms(schema, mechanism, epsilon, local_epsilon, fixed)
     default = Agreement.propose(schema, quorum=contributors, **asked)
     start = {name: value for name, value in _start(default).items() if _owner(name) not in fixed}
     if local_epsilon is None:
         start.pop("local_share", None)
     if not start:
-        raise InfeasibleError(f"Every free term of {mechanism!r} is fixed: nothing is left to try.")
+        raise errors.InfeasibleError(
+            f"Every free term of {mechanism!r} is fixed: nothing is left to try."
+        )
 
     def chosen(point: Point) -> dict[str, Any]:
         return _as_terms(default, _read(start, point))
@@ -123,7 +107,7 @@ def advise(
         progress()
         try:
             seen = tried(chosen(point), fresh=False)
-        except BlurfitError:
+        except errors.BlurfitError:
             return math.inf
         missing = math.isnan(seen.error) or seen.refused > 0
         return math.inf if missing else math.log(float(getattr(seen, goal)))
@@ -131,7 +115,7 @@ def advise(
     found = chosen(descend(value, _write(start), steps=EVALUATIONS, reach=0.6, tolerance=0.02))
     before, after = tried({}, fresh=True), tried(found, fresh=True)
     if math.isnan(before.error) and math.isnan(after.error):
-        raise InfeasibleError(
+        raise errors.InfeasibleError(
             f"Expected contributors={contributors} to give a model: {before.reason}. Take "
             "more contributors, or mechanism='moment'."
         )
@@ -235,7 +219,7 @@ class PublicForecast:
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it as plain values, for JSON; what is not known is None."""
-        return asdict(self) | {"cases": [plain(asdict(one)) for one in self.cases]}
+        return asdict(self) | {"cases": [sweep.plain(asdict(one)) for one in self.cases]}
 
 
 def people_and_rows(
@@ -246,7 +230,9 @@ def people_and_rows(
     `explained` is R² of the made-up target; the seed decides which rows are in which half.
     """
     if len(rows) < 4:
-        raise InvalidValueError(f"Expected at least 4 public rows to forecast with: {len(rows)}.")
+        raise errors.InvalidValueError(
+            f"Expected at least 4 public rows to forecast with: {len(rows)}."
+        )
     order = np.random.default_rng([seed, 4]).permutation(len(rows))
     half = len(rows) // 2
     people = Population.beside(schema, rows[order[:half]], explained=explained, seed=seed)
@@ -259,7 +245,7 @@ def forecast_beside(
     rows: FloatArray,
     *,
     terms: Mapping[str, Any] | None = None,
-    progress: Progress = silent,
+    progress: errors.Progress = errors.silent,
     **asked: Any,
 ) -> PublicForecast:
     """Sweep over contributors × ε × local targets, the quorum met exactly, for `moment`; what else
@@ -268,9 +254,9 @@ def forecast_beside(
     read, rest = rows[:MOST_ROWS], dict(terms or {}) | {"public_rows": None}
     named = {"public_rows": ANY_FILE, "sends": rest.pop("sends", "everything")}
     asked |= {"mechanisms": ["moment"], "draws": asked.get("draws", DRAWS)}
-    alone = forecast(schema, population, terms=rest, **asked)
+    alone = sweep.forecast(schema, population, terms=rest, **asked)
     more: dict[str, Any] = {"terms": rest | named, "public": read, "progress": progress}
-    return _beside(alone, forecast(schema, population, **asked, **more), len(read))
+    return _beside(alone, sweep.forecast(schema, population, **asked, **more), len(read))
 
 
 def forecast_agreement_beside(
@@ -278,19 +264,21 @@ def forecast_agreement_beside(
     population: People,
     rows: FloatArray,
     *,
-    progress: Progress = silent,
+    progress: errors.Progress = errors.silent,
     **asked: Any,
 ) -> PublicForecast:
     """Sweep over sizes under one agreement, whose release is read alone and beside the rows; what
     is asked for as in `forecast_agreement`.
     """
     read, asked = rows[:MOST_ROWS], {"draws": DRAWS} | asked
-    alone = forecast_agreement(agreement, population, **asked)
-    beside = forecast_agreement(agreement, population, **asked, public=read, progress=progress)
+    alone = sweep.forecast_agreement(agreement, population, **asked)
+    beside = sweep.forecast_agreement(
+        agreement, population, **asked, public=read, progress=progress
+    )
     return _beside(alone, beside, len(read))
 
 
-def _beside(alone: Forecast, beside: Forecast, rows: int) -> PublicForecast:
+def _beside(alone: sweep.Forecast, beside: sweep.Forecast, rows: int) -> PublicForecast:
     """Join two forecasts of the same people with the same luck."""
     cases = tuple(
         Beside(
@@ -311,11 +299,11 @@ def moved_by_liars(
     """Return by how much this share of liars could move each coefficient, in the user's units;
     infinite where there is no bound.
     """
-    inside_unit_interval(share=share)
+    errors.inside_unit_interval(share=share)
     form = agreement.form if agreement.shows_sums else None
     joint = isinstance(form, JointForm) and not isinstance(form, TargetForm)
     if not joint or not isinstance(population, Population) or population.outputs > 1:
-        raise InfeasibleError(
+        raise errors.InfeasibleError(
             "Expected an agreement by moment that sends everything, with one number or label as "
             "the target, no groups, no weights and no later wave: for others this is not forecast. "
             "A plan is forecast as a whole."
@@ -341,11 +329,11 @@ def moved_in_waves(plan: Plan, population: People, seed: int = 0) -> dict[str, f
         drawn = generator.integers(0, len(population.rows), plan.terms.quorum)
         try:
             model = fit_in_waves(plan, population.rows[drawn, 1:], generator).model
-        except InfeasibleError:
+        except errors.InfeasibleError:
             continue
         each += [dict(one) for one in model.liars]
     if not each:
-        raise InfeasibleError(
+        raise errors.InfeasibleError(
             "None of the simulated courses of this plan gave standard errors, without which this "
             "is not forecast: raise the quorum or epsilon."
         )

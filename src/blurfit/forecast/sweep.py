@@ -2,7 +2,7 @@
 
 For each number of contributors and each promise, the noise is calibrated as it would be, the people
 are drawn from what is publicly known (`blurfit.forecast.population`), their blurred sums come in
-one exact draw (`blurfit.simulation.sampler`), and the database's own code learns from them. So the
+one exact draw (`blurfit.simulation`), and the database's own code learns from them. So the
 band holds all of the chance there is, who takes part and how they are blurred.
 
 Where noise dominates, a `moment` collection publishes the posterior mean, which takes a tenth of a
@@ -40,11 +40,10 @@ from blurfit.errors import (
     whole,
 )
 from blurfit.forecast import DRAWS, TOLERANCE
-from blurfit.forecast.population import CollectionSums, People, Population, Samples
-from blurfit.forecast.sent import Exits, under
+from blurfit.forecast.population import CollectionSums, Exits, People, Population, Samples, under
 from blurfit.schema.columns import TimeToEvent
 from blurfit.schema.schema import Numeric, Schema
-from blurfit.simulation.sampler import sampler_for
+from blurfit.simulation import sampler_for
 from blurfit.theory.forms import JointForm
 
 LEVEL = 0.9  # of the band
@@ -383,11 +382,7 @@ def band(errors: FloatArray) -> tuple[float, float]:
 
 
 def forecast_case(
-    schema: Schema,
-    samples: Samples,
-    sums: CollectionSums,
-    terms: Mapping[str, Any],
-    **how: Any,
+    schema: Schema, samples: Samples, sums: CollectionSums, terms: Mapping[str, Any], **how: Any
 ) -> Case:
     """Forecast one cell: `terms` are those of `Agreement.propose`, the quorum is met exactly."""
     try:
@@ -464,7 +459,7 @@ def fitting(schema: Schema, population: People) -> People:
             return population
         raise InvalidValueError(
             "Expected people of whom it is known when they left, for a schema with a time to an "
-            "event: blurfit.forecast.sent.Exits, made with the same schema."
+            "event: blurfit.forecast.population.Exits, made with the same schema."
         )
     columns = [name for one in schema.questions for name in one.columns]
     numeric = isinstance(schema.target, Numeric)

@@ -95,8 +95,7 @@ from blurfit.data import FloatArray
 from blurfit.errors import InfeasibleError, InvalidValueError, inside_unit_interval, one_of
 from blurfit.learning.sums import Submodel
 from blurfit.learning.tables import Answer
-from blurfit.schema.formulas import Units
-from blurfit.schema.schema import INTERCEPT
+from blurfit.schema.schema import INTERCEPT, Units
 
 Errors = Literal["robust", "classical"]
 ERRORS: tuple[Errors, ...] = ("robust", "classical")

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.waves import kept_columns
+from blurfit.agreement.mechanisms import kept_columns
 from blurfit.data import FloatArray
 from blurfit.errors import InfeasibleError, positive
 from blurfit.learning.shrinkage import linear_bayes

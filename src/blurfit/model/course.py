@@ -36,9 +36,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.mechanisms import kept_columns, model_columns
 from blurfit.agreement.numbers import push_of_liars
 from blurfit.agreement.plan import Agreed, HeldWaves, Plan
-from blurfit.agreement.waves import kept_columns, model_columns
 from blurfit.data import FloatArray
 from blurfit.errors import (
     BlurfitError,
@@ -61,8 +61,8 @@ from blurfit.learning.waves import Belief, WaveSums, first_belief, learn_wave, n
 from blurfit.model.model import Link, PublishedModel, WaveShare
 from blurfit.model.survival import LogisticSurvivalModel, SurvivalModel
 from blurfit.schema.columns import Numeric, Question, is_unsaid
-from blurfit.schema.formulas import Formula, Units, units
-from blurfit.schema.schema import Categorical, values
+from blurfit.schema.formulas import Formula
+from blurfit.schema.schema import Categorical, Units, units, values
 from blurfit.schema.table import listed
 from blurfit.theory.forms import WaveForm
 from blurfit.theory.hazards import Announced, EventForm, HazardMap
@@ -487,8 +487,10 @@ class Course:
         refusal = "no wave was released."
         for waves in range(len(self.releases), 0, -1):
             known = self.__dict__.get("beliefs", self.known)[:waves]
+            fewer = waves < len(self.releases)
+            course = Course(self.agreed, self.releases[:waves], known) if fewer else self
             try:
-                return Course(self.agreed, self.releases[:waves], known).model(), None
+                return course.model(), None
             except WRONG_SUMS as error:
                 refusal = str(error)
         return None, refusal

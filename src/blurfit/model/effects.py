@@ -51,8 +51,8 @@ from blurfit.learning.tables import Answer, Test
 from blurfit.model.tables import Answers, Asked, Bend, limits_of
 from blurfit.schema.columns import Categorical, Numeric, Question
 from blurfit.schema.derived import Curve
-from blurfit.schema.formulas import Formula, units
-from blurfit.schema.schema import Schema
+from blurfit.schema.formulas import Formula
+from blurfit.schema.schema import Schema, units
 from blurfit.schema.table import listed
 
 if TYPE_CHECKING:

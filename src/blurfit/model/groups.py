@@ -30,7 +30,8 @@ from blurfit.learning.tables import Answer
 from blurfit.model.model import PublishedModel
 from blurfit.model.tables import EVEN, Answers, Asked, bands_of, levels_of, limits_of
 from blurfit.schema.columns import Categorical
-from blurfit.schema.formulas import Formula, Units, units
+from blurfit.schema.formulas import Formula
+from blurfit.schema.schema import Units, units
 from blurfit.schema.table import listed
 from blurfit.theory.coded import CodedForm
 

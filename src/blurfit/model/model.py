@@ -42,8 +42,7 @@ from blurfit.messages.signing import SIGNATURES, Signature
 from blurfit.model.effects import ModelQuestions
 from blurfit.model.summary import Results, Summary, as_graph, as_pipeline, plot_model
 from blurfit.schema.columns import Categorical, Numeric, Question
-from blurfit.schema.formulas import Units, units
-from blurfit.schema.schema import INTERCEPT, Coefficients, values
+from blurfit.schema.schema import INTERCEPT, Coefficients, Units, units, values
 from blurfit.theory.moments import LocalGuarantee, require_local
 
 

@@ -54,16 +54,10 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
+from blurfit import errors
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.numbers import weight_scale
 from blurfit.data import FloatArray, fixed, read_json, software
-from blurfit.errors import (
-    BelowQuorumError,
-    BlurfitError,
-    InfeasibleError,
-    InvalidValueError,
-    NotCertifiedError,
-)
 from blurfit.learning.public_features import Family
 from blurfit.learning.solver import enclose, minimise
 from blurfit.learning.sums import JointSums, Statistics, Totals
@@ -140,14 +134,14 @@ class PublishedMoments(PublishedFile, Asked):
 
     def __post_init__(self) -> None:
         if not self.agreement.shows_sums:
-            raise InvalidValueError(
+            raise errors.InvalidValueError(
                 "Expected an agreement with mechanism='moment': the sums of 'input' are never "
                 "shown, because its promise is for one model alone."
             )
         self._require_quorum()
         sums = np.array(self.sums, dtype=np.float64)
         if sums.shape != (self.agreement.form.width,) or not np.isfinite(sums).all():
-            raise InvalidValueError(
+            raise errors.InvalidValueError(
                 f"Expected {self.agreement.form.width} finite sums, and got shape {sums.shape}."
             )
         object.__setattr__(self, "sums", fixed(sums))
@@ -213,9 +207,9 @@ class PublishedMoments(PublishedFile, Asked):
         """The blurred Σzzᵀ, and the law of its noise."""
         form = self.agreement.form
         if isinstance(form, TargetForm | EventForm | HazardForm):
-            raise InfeasibleError(without_a_model(self.agreement))
+            raise errors.InfeasibleError(without_a_model(self.agreement))
         if form.joint is None:
-            raise InfeasibleError(
+            raise errors.InfeasibleError(
                 "These are the sums of a later wave, under the map that it announced: learn from "
                 "all releases of its plan together, with blurfit.model.course.learn_plan."
             )
@@ -258,7 +252,7 @@ class PublishedMoments(PublishedFile, Asked):
             return parsed(text, schema, targets)
         aim = schema.target.name if target is None else target
         if aim not in targets:
-            raise InvalidValueError(
+            raise errors.InvalidValueError(
                 f"Expected target={aim!r} to be one of {list(targets)}: the agreement says "
                 "that only these may be predicted."
             )
@@ -301,14 +295,14 @@ class PublishedMoments(PublishedFile, Asked):
             public is not None or grouped in asked.features
         ):
             where = "public rows" if public is not None else f"the group {grouped!r} as a feature"
-            raise InvalidValueError(
+            raise errors.InvalidValueError(
                 f"Expected no ridge, lasso or uneven with {where}: what is shrunk there, and the "
                 "errors, follow from the noise."
             )
         if public is not None:
             return fit_public(self, public, asked, family=family)[0]
         if family is not None:
-            raise InvalidValueError(
+            raise errors.InvalidValueError(
                 f"Expected public rows with family={family!r}: without them every model of second "
                 "moments is linear."
             )
@@ -328,7 +322,7 @@ class PublishedMoments(PublishedFile, Asked):
     def survival(self) -> SurvivalModel:
         """Return hazards, survival curves and tests, where exits were sent."""
         if isinstance(self.agreement.form, HazardForm):
-            raise InfeasibleError(OF_HAZARDS)
+            raise errors.InfeasibleError(OF_HAZARDS)
         return SurvivalModel.of(self)
 
     def ridge_path(self, formula: str | None = None, **options: Any) -> CoefficientPath:
@@ -440,9 +434,9 @@ def released_weights(agreement: Agreement, statistics: Statistics) -> FloatArray
         start = minimise(gram, moment, ridge=ridge, weight_bound=radius, l1=l1)
         allowed = _SOLVER_SHARE * scale
         found = enclose(gram, moment, start, ridge=ridge, radius=radius, l1=l1, allowed=allowed)
-    except (InfeasibleError, NotCertifiedError):
+    except (errors.InfeasibleError, errors.NotCertifiedError):
         # whose own words would tell eigenvalues, which nothing covers
-        raise InfeasibleError(
+        raise errors.InfeasibleError(
             "The blurred sums leave a direction without curvature, an event that the guarantee "
             "excludes. No model can be published from this collection."
         ) from None
@@ -472,14 +466,14 @@ def _standard_laplace(agreement: Agreement, statistics: Statistics) -> FloatArra
 def refuse_unless_ready(agreement: Agreement, totals: Totals) -> None:
     """Refuse sums of another agreement, and of fewer people than its quorum."""
     if totals.fingerprint != agreement.fingerprint:
-        raise InvalidValueError(
+        raise errors.InvalidValueError(
             f"Expected sums under {agreement.fingerprint}, and got some that were blurred under "
             f"{totals.fingerprint}: another agreement promises something else."
         )
     if totals.draws != agreement.database_draws:
-        raise InvalidValueError(
+        raise errors.InvalidValueError(
             f"Expected sums with the noise of {agreement.database_draws} databases, as agreed, and "
-            f"these have that of {totals.draws}: add it with blurfit.randomness.noise."
+            f"these have that of {totals.draws}: add it with blurfit.randomness."
         )
     refuse_below_quorum(agreement, totals.count)
 
@@ -488,7 +482,7 @@ def refuse_below_quorum(agreement: Agreement, count: int) -> None:
     """Refuse to release anything of fewer people than the quorum."""
     missing = agreement.quorum - count
     if missing > 0:
-        raise BelowQuorumError(
+        raise errors.BelowQuorumError(
             f"Expected count={count} to be at least the quorum {agreement.quorum}: "
             f"{missing} more contributors are needed. With fewer, the noise is too small to "
             "protect anyone."
@@ -525,9 +519,9 @@ class Release:
             return cls(moments=moments, refusal=reason)
         try:
             model = learn(agreement, totals, allow_unproved=True, held=held).to_json()
-        except BelowQuorumError:
+        except errors.BelowQuorumError:
             raise
-        except BlurfitError as error:
+        except errors.BlurfitError as error:
             return cls(refusal=str(error))
         if not agreement.shows_sums:
             return cls(model)
@@ -537,7 +531,7 @@ class Release:
         """Return the model's text, always the same bytes; an error where there is none."""
         if self.model is None:
             shown = "The sums are published, and are not a model. " if self.moments else ""
-            raise InfeasibleError(shown + (self.refusal or "There is no model."))
+            raise errors.InfeasibleError(shown + (self.refusal or "There is no model."))
         return self.model
 
     def shown(self) -> str:
@@ -628,16 +622,16 @@ def examine(text: str | bytes, agreement: Agreement | None = None) -> Examinatio
         document = read_json(text)
         stated = document.get("format") if isinstance(document, dict) else None
     except ValueError as error:
-        raise InvalidValueError(f"Expected a file in JSON: {error}.") from error
+        raise errors.InvalidValueError(f"Expected a file in JSON: {error}.") from error
     kind = next((one for one in KINDS if stated == one.FORMAT), None)
     if kind is None:
-        raise InvalidValueError(
+        raise errors.InvalidValueError(
             f"Expected a model or moments that a service published, and got format={stated!r}."
         )
     try:
         found = kind.from_dict(document)
         message = about_release(document)
-    except (BlurfitError, ValueError) as error:  # or numbers that have no canonical text
+    except (errors.BlurfitError, ValueError) as error:  # or numbers that have no canonical text
         return Examination(kind.CALLED, None, wrong=(str(error),))
     named, promise = found.agreement, found.guarantee
     shown, wrong = [], []

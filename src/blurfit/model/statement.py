@@ -26,22 +26,8 @@ from typing import Any
 import yaml
 from markdown_it import MarkdownIt
 
+from blurfit.agreement import statement
 from blurfit.agreement.numbers import LIARS, proved_in_words, push_of_liars
-from blurfit.agreement.statement import (
-    HOLDER,
-    LOT_IN_WORDS,
-    PUBLIC_ROWS_ASSUMED,
-    Promise,
-    SeenBy,
-    coded_in_words,
-    condition_in_words,
-    either_in_words,
-    guesses_in_words,
-    local_in_words,
-    margin_in_words,
-    relation_in_words,
-    together_in_words,
-)
 from blurfit.model.model import PublishedModel
 from blurfit.model.release import PublishedMoments
 from blurfit.model.summary import number, plain
@@ -55,7 +41,7 @@ Published = PublishedModel | PublishedMoments
 SHARE = f"{100 * LIARS:g} %"
 _IN_FRONT = ("epsilon", "delta", "neighbours", "models", "caveats", "seen_by")
 _LISTED = 24  # coefficients in a sentence; the summary has them all
-_SEEN_BY: dict[SeenBy, str] = {
+_SEEN_BY: dict[statement.SeenBy, str] = {
     "nobody": "neither database, while both keep to the protocol",
     "collector": "the database that collected, each of them blurred",
     "holder": "whoever held the rows, all of them",
@@ -71,7 +57,7 @@ class Statement:
 
     subject: str  # what is published, and from how many
     asked_by: tuple[tuple[str, str], ...]
-    promise: Promise
+    promise: statement.Promise
     claims: tuple[tuple[str, str], ...]  # what is protected, and from whom: a title and sentences
     assumed: tuple[str, ...]
     not_covered: tuple[str, ...]
@@ -169,19 +155,19 @@ def _claims(model: Published) -> Iterator[tuple[str, str]]:
         f"{promise.in_words}\n\n{_meaning(model)}\n{promise.condition}",
     )
     if model.held:
-        yield "Not from whoever held the rows.", HOLDER
+        yield "Not from whoever held the rows.", statement.HOLDER
     elif agreement.databases:
         names = [plain(one.name) for one in agreement.databases]
-        either = either_in_words(agreement, names, model.honest_in_words)
+        either = statement.either_in_words(agreement, names, model.honest_in_words)
         yield "Either of the two databases alone.", either
-        yield f"{names[0]} and {names[1]} together.", together_in_words(local)
+        yield f"{names[0]} and {names[1]} together.", statement.together_in_words(local)
     else:
         yield (
             "The database that collected the submissions.",
             f"One submission alone is at most μ = {at_most(local.mu)} Gaussian differentially "
             "private (up to the grid on which its noise is drawn): "
             f"ε = {at_most(local.epsilon)} at δ = {at_most(local.delta, 3)}, for any two records. "
-            f"**{local_in_words(local)}**",
+            f"**{statement.local_in_words(local)}**",
         )
     has = "all rows that they have" if promise.unit == "person" else f"one {promise.unit}"
     yield "The unit of privacy", f"is one person, with {has}. {_releases(promise)}"
@@ -200,15 +186,15 @@ def _meaning(model: Published) -> str:
         mu = mu_of(promise.epsilon, promise.delta)
     stated = ModelGuarantee(promise.epsilon, promise.delta, promise.neighbours, promise.releases)
     times = at_most(math.exp(promise.epsilon), 3)
-    changed = relation_in_words(promise.neighbours, diaries=model.agreement.diaries)
+    changed = statement.relation_in_words(promise.neighbours, diaries=model.agreement.diaries)
     return (
         f"If {changed}, any conclusion that somebody draws from it would be at most {times} times "
         f"as likely as before, plus a probability of {at_most(promise.delta, 6)}. "
-        f"{guesses_in_words(stated, mu, 'it')}"
+        f"{statement.guesses_in_words(stated, mu, 'it')}"
     )
 
 
-def _releases(promise: Promise) -> str:
+def _releases(promise: statement.Promise) -> str:
     if promise.releases == 1:
         what = "One model" if promise.models == 1 else f"The {promise.models} models of the one fit"
         return f"{what} may be published, once."
@@ -231,7 +217,7 @@ def _waves(model: Published, plan: str) -> str:
         )
     waves = model.waves if isinstance(model, PublishedModel) else ()
     groups = [(one.quorum, one.honest) for one in waves]
-    margin = margin_in_words(groups or [(model.agreement.quorum, model.agreement.honest)])
+    margin = statement.margin_in_words(groups or [(model.agreement.quorum, model.agreement.honest)])
     least = ""
     if isinstance(model, PublishedModel):
         least = (
@@ -241,8 +227,9 @@ def _waves(model: Published, plan: str) -> str:
         f"Contributors were asked in groups, one after the other, under the plan `{plan}`. Each "
         "person is in one group, whose noise keeps all of this promise to them; so it holds for "
         "everything that is published of all groups together. Somebody who took part in two groups "
-        f"would have less: √2 times the μ. {margin} {LOT_IN_WORDS[model.agreement.admission]} Each "
-        "group is released once, and what the next one is asked for is announced before it "
+        f"would have less: √2 times the μ. {margin} "
+        f"{statement.LOT_IN_WORDS[model.agreement.admission]} Each group is released "
+        "once, and what the next one is asked for is announced before it "
         f"begins.{least}"
     )
 
@@ -263,7 +250,7 @@ def _assumed(model: Published) -> Iterator[str]:
     digest = agreement.public_rows
     if digest is not None or (isinstance(model, PublishedModel) and model.public_rows):
         file = "" if digest is None else f" They are the file with SHA-256 `{digest}`."
-        yield f"{PUBLIC_ROWS_ASSUMED}{file}"
+        yield f"{statement.PUBLIC_ROWS_ASSUMED}{file}"
     names = [plain(one.name) for one in agreement.databases]
     if agreement.wave is not None and len(agreement.wave.people) > 1 and not held:
         # nobody computes a map again, and its last digits would have room for anything
@@ -320,7 +307,7 @@ def _premise(model: Published) -> str:
     )
 
 
-def _release_assumption(promise: Promise) -> str:
+def _release_assumption(promise: statement.Promise) -> str:
     held = promise.seen_by == "holder"
     what = "rows" if held else "submissions"
     copies = "" if held else " Copies of the submissions are enough to break this."
@@ -367,7 +354,7 @@ def _facts(model: Published, language: str | None) -> Iterator[tuple[str, str]]:
     if not model.held:
         where = " of the last wave" if _in_waves(model) else ""
         yield f"sent by each person{where}", f"{agreement.width:,} blurred numbers"
-    for name, words in coded_in_words(agreement).items():
+    for name, words in statement.coded_in_words(agreement).items():
         yield name, plain(words)
     if agreement.weights is not None:
         called = {one.name: title_of(one, language) for one in agreement.schema.questions}
@@ -403,9 +390,7 @@ def _facts(model: Published, language: str | None) -> Iterator[tuple[str, str]]:
 
 
 def moved_in_words(
-    moved: Mapping[str, float | None],
-    called: Mapping[str, str],
-    escape: Callable[[str], str] = str,
+    moved: Mapping[str, float | None], called: Mapping[str, str], escape: Callable[[str], str] = str
 ) -> str:
     """Return each coefficient with how far it can move, by columns as people call them.
 
@@ -631,7 +616,7 @@ def _composition(model: Published) -> str:
 
 def _actors(model: Published) -> str:
     if model.held:
-        return f"Somebody held the rows. {HOLDER}"
+        return f"Somebody held the rows. {statement.HOLDER}"
     who, local, against = "Records are blurred before they are sent.", model.guarantee.local, ""
     if databases := model.agreement.databases:
         named = " and ".join(f"{one.name} ({one.url})" for one in databases)
@@ -639,10 +624,10 @@ def _actors(model: Published) -> str:
     if local is None:
         return f"{who} Nothing is promised against anyone."
     if databases:
-        condition = condition_in_words(model.agreement, model.honest_in_words)
+        condition = statement.condition_in_words(model.agreement, model.honest_in_words)
         against = f" Against either alone the model's promise holds. {condition} Against both:"
     return (
         f"{who}{against} A single submission is {at_most(local.mu)}-GDP, epsilon "
         f"{at_most(local.epsilon)} at delta {at_most(local.delta, 3)}. "
-        f"{local_in_words(local, 'Together they' if databases else 'The database')}"
+        f"{statement.local_in_words(local, 'Together they' if databases else 'The database')}"
     )

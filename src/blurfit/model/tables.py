@@ -49,8 +49,7 @@ from blurfit.learning.tables import Answer, Levels, Test, joint_law
 from blurfit.model.summary import aligned, number
 from blurfit.schema.columns import NOT_SAID, Categorical, Numeric, Question, is_unsaid
 from blurfit.schema.derived import Bands, Cross, Curve, Poly, Product
-from blurfit.schema.formulas import units
-from blurfit.schema.schema import Schema
+from blurfit.schema.schema import Schema, units
 from blurfit.schema.table import listed
 
 if TYPE_CHECKING:
@@ -361,12 +360,7 @@ class Asked:
         return self.answers(f"{what}: {' × '.join(keys)}", keys, rows, found, confidence, **more)
 
     def quantile(
-        self,
-        name: str,
-        share: float = 0.5,
-        by: str | None = None,
-        *,
-        confidence: float = 0.95,
+        self, name: str, share: float = 0.5, by: str | None = None, *, confidence: float = 0.95
     ) -> Answers:
         """Return the value below which this share of the people lies, from a number's bands.
 
@@ -445,11 +439,7 @@ class Asked:
         return Calibrated(self, tuple(totals), known)
 
     def synthesise(
-        self,
-        count: int,
-        questions: Sequence[str] | None = None,
-        *,
-        seed: int | None = None,
+        self, count: int, questions: Sequence[str] | None = None, *, seed: int | None = None
     ) -> Any:
         """Draw rows whose tables of two are the release's: a DataFrame, for tools that want rows.
 

@@ -523,12 +523,7 @@ class TimeToEvent(Binary):
     kind: ClassVar = "exit"
 
     def __init__(
-        self,
-        time: str,
-        event: str,
-        horizon: float,
-        bands: int = 8,
-        wording: Wording = NO_WORDING,
+        self, time: str, event: str, horizon: float, bands: int = 8, wording: Wording = NO_WORDING
     ) -> None:
         whole(bands=bands)
         positive(horizon=horizon)

@@ -37,6 +37,7 @@ nothing about bounds: those of the data are somebody's data, so they are neither
 The choices that occur are shown to the table's owner alone, who says which choices there are.
 """
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -483,3 +484,63 @@ def _bounds(row: Row) -> tuple[float, float] | None:
             return None  # something else: what the bounds are is for a person to say
     lower, upper = found.values()
     return (max(lower), min(upper)) if lower and upper else None
+
+
+# ---- a schema's own file
+
+
+def to_toml(schema: Schema) -> str:
+    """Return the text of a schema's file, as `Schema.from_toml` reads it, without terms.
+
+    >>> from blurfit import Binary, Numeric
+    >>> print(to_toml(Schema([Binary("a")], Numeric("b", 0, 1))))
+    targets = ["a", "b"]
+    <BLANKLINE>
+    [[features]]
+    name = "a"
+    kind = "binary"
+    <BLANKLINE>
+    [target]
+    name = "b"
+    kind = "numeric"
+    lower = 0
+    upper = 1
+    """
+    entry = schema.to_dict()
+    features, target, sources = (entry.pop(name, []) for name in ("features", "target", "sources"))
+    if entry["intercept"]:
+        del entry["intercept"]  # which is understood
+    parts = ["\n".join(_toml_lines(entry))]
+    for part, ones in (("sources", sources), ("features", features)):
+        parts += ["\n".join([f"[[{part}]]", *_toml_lines(one)]) for one in ones]
+    parts.append("\n".join(["[target]", *_toml_lines(target)]))
+    return "\n\n".join(part for part in parts if part)
+
+
+def _toml_lines(table: Mapping[str, Any]) -> list[str]:
+    return _pairs({key: one for key, one in table.items() if (key, one) != ("outside", "clip")})
+
+
+def _pairs(table: Mapping[str, Any]) -> list[str]:
+    return [f"{_toml_key(key)} = {_toml_value(value)}" for key, value in table.items()]
+
+
+def _toml_key(key: str) -> str:
+    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else _toml_text(key)
+
+
+def _toml_value(value: Any) -> str:
+    if isinstance(value, str):
+        return _toml_text(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(value)
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(_pairs(value)) + "}"
+    return "[" + ", ".join(_toml_value(one) for one in value) + "]"
+
+
+def _toml_text(text: str) -> str:
+    """Write a text with JSON's escapes, which are TOML's, but for U+007F."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007F")

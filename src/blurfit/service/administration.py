@@ -14,34 +14,16 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
+from blurfit import errors, protocol
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Agreed, Plan, read_agreed
 from blurfit.agreement.terms import Terms, require_together
-from blurfit.errors import (
-    BlurfitError,
-    ConflictError,
-    InfeasibleError,
-    InvalidValueError,
-    instant,
-    one_of,
-)
 from blurfit.learning.outlook import epsilon_needed, outlook, people_needed
 from blurfit.messages.submissions import KIND_OF, OVERHEAD, ROLES, Role
-from blurfit.protocol import problems
-from blurfit.protocol.http import (
-    COLLECTIONS,
-    JSON,
-    MOST_SUBMISSIONS,
-    OCTETS,
-    ONE_COLLECTION,
-    Acknowledgement,
-    counts_at,
-    refuse_if_uneven,
-)
-from blurfit.protocol.problems import RequestError
 from blurfit.schema.imports import from_xlsform
 from blurfit.schema.schema import Schema
-from blurfit.service.answers import as_json, shown
+from blurfit.service import limits
+from blurfit.service.answers import as_json, shown, told
 from blurfit.service.endpoints import (
     AGREED,
     Count,
@@ -53,13 +35,6 @@ from blurfit.service.endpoints import (
     newest_wave,
 )
 from blurfit.service.intake import unsealing_key
-from blurfit.service.limits import (
-    InProgress,
-    body_of,
-    document_from,
-    document_in,
-    run_in_daemon_thread,
-)
 from blurfit.service.operations import (
     BYTES,
     OBJECT,
@@ -73,10 +48,10 @@ from blurfit.service.operations import (
     query,
 )
 from blurfit.service.peers import Jobs
-from blurfit.service.translation import told
+from blurfit.store.arrivals import ADMINISTRATOR, Bearer, LogEntry
 from blurfit.store.blocks import Comparison
 from blurfit.store.collections import Status
-from blurfit.store.store import ADMINISTRATOR, Bearer, LogEntry, Store
+from blurfit.store.store import Store
 
 _Kind = TypeVar("_Kind", bound="Proposal")
 _STATE = answer(Status, "How far it is.")
@@ -126,7 +101,7 @@ class Survey(Struct):
 class Hashes(Struct, forbid_unknown_fields=True):
     """SHA-256 of one-time invitations, in hexadecimal digits."""
 
-    hashes: Annotated[list[Fingerprint], Meta(min_length=1, max_length=MOST_SUBMISSIONS)]
+    hashes: Annotated[list[Fingerprint], Meta(min_length=1, max_length=protocol.MOST_SUBMISSIONS)]
 
 
 class Until(Struct, forbid_unknown_fields=True):
@@ -158,7 +133,7 @@ class Administration:
     papers: Papers
     share_key: str | None = field(default=None, repr=False)
     body_bytes: int = 2**25
-    _in_progress: InProgress[Any] = field(default_factory=InProgress, repr=False)
+    _in_progress: limits.InProgress[Any] = field(default_factory=limits.InProgress, repr=False)
     _compared: dict[tuple[str, int], Comparison] = field(default_factory=dict, repr=False)
 
     @get("/token", answer(Bearer, "Whose token it is."), security="administrator")
@@ -174,29 +149,29 @@ class Administration:
 
     # ---- before anything is collected: nothing is kept, and no record is read
 
-    @post("/proposals", answer(AGREED, "It."), problems.INFEASIBLE, body=Proposal)
+    @post("/proposals", answer(AGREED, "It."), protocol.INFEASIBLE, body=Proposal)
     @guarded("open")  # calibrating takes time that others need
     async def propose(self, request: Request) -> Response:
         """The agreement or the plan that a schema and a promise would give; nothing is kept."""
-        agreed = await run_in_threadpool(agreed_from, await body_of(request, JSON))
-        return Response(agreed.to_json(), media_type=JSON)
+        agreed = await run_in_threadpool(agreed_from, await limits.body_of(request, protocol.JSON))
+        return Response(agreed.to_json(), media_type=protocol.JSON)
 
-    @post("/outlooks", answer(Expected, "An estimate."), problems.INFEASIBLE, body=Wish)
+    @post("/outlooks", answer(Expected, "An estimate."), protocol.INFEASIBLE, body=Wish)
     @guarded("open")
     async def estimate(self, request: Request) -> Expected:
         """How far off predictions may be, for typical people; nothing is kept."""
-        return await run_in_threadpool(expected_from, await body_of(request, JSON))
+        return await run_in_threadpool(expected_from, await limits.body_of(request, protocol.JSON))
 
     @post(
         "/surveys",
         answer(Survey, "Its questions."),
-        body={OCTETS: BYTES},
+        body={protocol.OCTETS: BYTES},
         parameters=[query("target", TEXT)],
     )
     @guarded("open")
     async def read_survey(self, request: Request) -> Survey:
         """Read the questions of an XLSForm; nothing is kept."""
-        body = await body_of(request, OCTETS)
+        body = await limits.body_of(request, protocol.OCTETS)
 
         def read() -> Survey:
             with TemporaryDirectory() as folder:
@@ -208,25 +183,25 @@ class Administration:
         return await run_in_threadpool(read)
 
     @post(
-        COLLECTIONS,
+        protocol.COLLECTIONS,
         answer(Status, "It was open.") | answer(Status, "It is open now.", "201"),
-        *(problems.CONFLICT, problems.INFEASIBLE),
-        body={JSON: AGREED},
+        *(protocol.CONFLICT, protocol.INFEASIBLE),
+        body={protocol.JSON: AGREED},
         parameters=[ROLE, UNTIL],
     )
     @guarded("open", "open")
     async def open(self, request: Request) -> Response:
         """Collect under an agreement, or under a plan of waves."""
         role: Role = cast(Role, request.query_params.get("role", "whole"))
-        one_of(ROLES, role=role)
+        errors.one_of(ROLES, role=role)
         given = request.query_params.get("until")
-        closes = None if given is None else instant(given)
-        body = await body_of(request, JSON)
+        closes = None if given is None else errors.instant(given)
+        body = await limits.body_of(request, protocol.JSON)
 
         def begin() -> tuple[bool, Status]:
             agreed = read_agreed(body)
             if isinstance(agreed, Agreement) and agreed.wave is not None:
-                raise InvalidValueError(
+                raise errors.InvalidValueError(
                     f"Expected an agreement that stands alone, and this is wave "
                     f"{agreed.wave.number} of the plan {agreed.wave.plan}: open the plan, and its "
                     "waves open themselves."
@@ -247,57 +222,61 @@ class Administration:
     # ---- while it collects
 
     @post(
-        f"{ONE_COLLECTION}/invitations",
-        answer(Acknowledgement, "They are on disk."),
-        *(problems.INFEASIBLE, problems.CLOSED, problems.DATE_CLOSED),
+        f"{protocol.ONE_COLLECTION}/invitations",
+        answer(protocol.Acknowledgement, "They are on disk."),
+        *(protocol.INFEASIBLE, protocol.CLOSED, protocol.DATE_CLOSED),
         body=Hashes,
     )
     @guarded("invite", "invite")
-    async def invite(self, request: Request) -> Acknowledgement:
+    async def invite(self, request: Request) -> protocol.Acknowledgement:
         """Keep the hashes of one-time invitations."""
         expected = (
-            f'{{"hashes": ["…"]}}, 1 to {MOST_SUBMISSIONS} of them, each SHA-256 in hexadecimal '
-            "digits"
+            f'{{"hashes": ["…"]}}, 1 to {protocol.MOST_SUBMISSIONS} of them, each SHA-256 in '
+            "hexadecimal digits"
         )
-        given = (await document_in(request, Hashes, expected)).hashes
+        given = (await limits.document_in(request, Hashes, expected)).hashes
         hashes = [bytes.fromhex(one) for one in given]
         new = await run_in_threadpool(self.store.invite, fingerprint_in(request), hashes)
-        return Acknowledgement(len(hashes), new)
+        return protocol.Acknowledgement(len(hashes), new)
 
-    @post(f"{ONE_COLLECTION}/pause", _STATE, problems.CLOSED, problems.INFEASIBLE)
+    @post(f"{protocol.ONE_COLLECTION}/pause", _STATE, protocol.CLOSED, protocol.INFEASIBLE)
     @guarded("open", "pause")
     def pause(self, request: Request) -> Status:
         """Take no submissions for a while."""
         return self._steer(self.store.pause, request)
 
-    @post(f"{ONE_COLLECTION}/hold", _STATE, problems.CLOSED, problems.INFEASIBLE)
+    @post(f"{protocol.ONE_COLLECTION}/hold", _STATE, protocol.CLOSED, protocol.INFEASIBLE)
     @guarded("open", "hold")
     def hold(self, request: Request) -> Status:
         """Release no wave of a plan until it is resumed; the open one goes on collecting."""
         return self._steer(self.store.hold, request)
 
-    @post(f"{ONE_COLLECTION}/resume", _STATE, problems.CLOSED, problems.INFEASIBLE)
+    @post(f"{protocol.ONE_COLLECTION}/resume", _STATE, protocol.CLOSED, protocol.INFEASIBLE)
     @guarded("open", "resume")
     def resume(self, request: Request) -> Status:
         """Go on, after a pause or a hold."""
         return self._steer(self.store.resume, request)
 
     @post(
-        f"{ONE_COLLECTION}/until",
+        f"{protocol.ONE_COLLECTION}/until",
         answer(Status, "How far it is, and when it closes."),
-        *(problems.CLOSED, problems.INFEASIBLE),
+        *(protocol.CLOSED, protocol.INFEASIBLE),
         body=Until,
     )
     @guarded("open", "move date")
     async def move_date(self, request: Request) -> Status:
         """Close at another moment, or at none."""
         expected = '{"until": "2027-01-31"}, or null for no date'
-        given = (await document_in(request, Until, expected)).until
-        closes = None if given is None else instant(given)
+        given = (await limits.document_in(request, Until, expected)).until
+        closes = None if given is None else errors.instant(given)
         move = partial(self.store.move_date, closes=closes)
         return await run_in_threadpool(self._steer, move, request)
 
-    @post(f"{ONE_COLLECTION}/close", answer(Status, "Closed, or published."), problems.INFEASIBLE)
+    @post(
+        f"{protocol.ONE_COLLECTION}/close",
+        answer(Status, "Closed, or published."),
+        protocol.INFEASIBLE,
+    )
     @guarded("open", "close")
     def close(self, request: Request) -> Status:
         """Stop collecting; a plan closes its waves by itself."""
@@ -309,9 +288,9 @@ class Administration:
         return status
 
     @get(
-        f"{ONE_COLLECTION}/sides",
+        f"{protocol.ONE_COLLECTION}/sides",
         answer(Sides, "Both, and why nothing could be published if one closed now."),
-        problems.INFEASIBLE,
+        protocol.INFEASIBLE,
     )
     @guarded("open")
     async def compare_sides(self, request: Request) -> Sides:
@@ -324,20 +303,20 @@ class Administration:
         collection = await run_in_threadpool(self.store.collection, fingerprint)
         agreement = collection.agreement
         if collection.role == "whole":
-            raise InfeasibleError("Expected a collection that two databases share.")
-        counts = await run_in_daemon_thread(lambda: counts_at(agreement))
+            raise errors.InfeasibleError("Expected a collection that two databases share.")
+        counts = await limits.run_in_daemon_thread(lambda: protocol.counts_at(agreement))
         warning = None
         try:
-            refuse_if_uneven(agreement, counts)
-        except ConflictError as error:
+            protocol.refuse_if_uneven(agreement, counts)
+        except errors.ConflictError as error:
             warning = told(str(error).removesuffix(", or close with --anyway.") + ".")
         names = [one.name for one in agreement.databases]
         return Sides([Side(*one) for one in zip(names, counts, strict=True)], warning)
 
     @get(
-        f"{ONE_COLLECTION}/halves",
+        f"{protocol.ONE_COLLECTION}/halves",
         answer(Comparison, "Whether halves by arrival differ by more than chance."),
-        problems.INFEASIBLE,
+        protocol.INFEASIBLE,
     )
     @guarded("publish")
     async def compare_halves(self, request: Request) -> Comparison:
@@ -347,8 +326,8 @@ class Administration:
         administrator's own is good for it; of a plan, for the wave that collects.
         """
         if (await run_in_threadpool(bearer_of, self.store, request)).name != ADMINISTRATOR:
-            raise RequestError(
-                problems.UNAUTHORISED,
+            raise protocol.RequestError(
+                protocol.UNAUTHORISED,
                 "Send the administrator's own token: this is found out from submissions, which "
                 "nobody else may see.",
             )
@@ -358,7 +337,7 @@ class Administration:
         if at not in self._compared:
             found = await self._in_progress.join(
                 ("halves", wave),
-                lambda: run_in_daemon_thread(lambda: self.store.compare_halves(wave)),
+                lambda: limits.run_in_daemon_thread(lambda: self.store.compare_halves(wave)),
             )
             if len(self._compared) >= _MOST_KEPT:
                 self._compared.clear()
@@ -369,15 +348,15 @@ class Administration:
     # ---- the end
 
     @post(
-        f"{ONE_COLLECTION}/publish",
+        f"{protocol.ONE_COLLECTION}/publish",
         answer(OBJECT, "The model, or sums that have none of their own; again, the same."),
         *(
-            problems.NOT_PUBLISHED,
-            problems.BELOW_QUORUM,
-            problems.INFEASIBLE,
-            problems.CONFLICT,
-            problems.OTHER_DATABASE,
-            problems.BUSY,
+            protocol.NOT_PUBLISHED,
+            protocol.BELOW_QUORUM,
+            protocol.INFEASIBLE,
+            protocol.CONFLICT,
+            protocol.OTHER_DATABASE,
+            protocol.BUSY,
         ),
     )
     @guarded("publish", "publish")
@@ -389,7 +368,7 @@ class Administration:
             await self._let_publish(request)
         await self._in_progress.join(
             ("publish", course.fingerprint),
-            lambda: run_in_daemon_thread(lambda: self.jobs.publish(course)),
+            lambda: limits.run_in_daemon_thread(lambda: self.jobs.publish(course)),
         )
         if course.by_hand and course.document.first().sums_alone:
             return await self.papers.published(request, fingerprint, "moments")
@@ -431,7 +410,9 @@ def expected_from(body: bytes) -> Expected:
         found = outlook(propose())
         people = epsilon = None
         if wish.off is not None:
-            with suppress(InfeasibleError):  # noise that nobody could draw: no such collection
+            with suppress(
+                errors.InfeasibleError
+            ):  # noise that nobody could draw: no such collection
                 people = people_needed(lambda count: propose(quorum=count), wish.off)
                 epsilon = epsilon_needed(lambda one: propose(epsilon=one), wish.off)
         return Expected(
@@ -443,13 +424,13 @@ def expected_from(body: bytes) -> Expected:
 def _proposed(body: bytes, kind: type[_Kind]) -> Iterator[tuple[_Kind, Schema]]:
     """Read a proposal in JSON with its schema; refuse numbers for which there is no noise."""
     expected = "a proposal in JSON, with schema, epsilon, delta and quorum"
-    proposal = document_from(body, kind, expected)
+    proposal = limits.document_from(body, kind, expected)
     try:
         yield proposal, Schema.from_dict(proposal.schema)
-    except BlurfitError:
+    except errors.BlurfitError:
         raise
     except (ArithmeticError, ValueError) as error:
-        raise InvalidValueError(
+        raise errors.InvalidValueError(
             f"Expected numbers for which noise can be computed: {error}. Choose less extreme ones."
         ) from error
 
@@ -458,7 +439,7 @@ def _refuse_if_too_wide(agreement: Agreement, role: Role, limit: int) -> None:
     """Refuse to collect what could never be taken: one submission that is longer than a body."""
     layout = agreement.layout if role == "whole" else agreement.share_layout(KIND_OF[role])
     if (size := layout.size + OVERHEAD) > limit:
-        raise InfeasibleError(
+        raise errors.InfeasibleError(
             f"Expected submissions of at most {limit:,} bytes, the largest body that this service "
             f"takes, and each would have {size:,} ({agreement.width:,} numbers): ask fewer "
             "questions, or start it with a larger --body-limit."

@@ -1,23 +1,35 @@
-"""What anyone may read and contributors may do, and how it is told who may do more.
+"""What anyone may read and contributors may do, how it is told who may do more, and the pages.
 
-`{fingerprint}` is that of a course, or of one of its waves. Pages compute no statistics: estimates
-and tables are told to them.
+`{fingerprint}` is that of a course, or of one of its waves.
+
+**Pages** are static files, read once, served with headers under which they can ask nobody else.
+There is no build step. A page is a title and what is within its frame, which all share, with the
+scripts that it imports named at once, so that they come together. It reads its address (an
+invitation is after #) and asks the service for the rest, as any other program would; it computes no
+statistics. Its policy allows scripts, styles and requests of this service alone, none of them
+inline, and no text may become HTML.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable
+import re
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from functools import partial, wraps
+from functools import cache, partial, wraps
+from importlib.resources import files
+from string import Template
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, Struct
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Route
 
+from blurfit import protocol
 from blurfit.agreement.agreement import AgreementDocument
 from blurfit.agreement.plan import PlanDocument
 from blurfit.errors import BlurfitError, InfeasibleError, StorageError, one_of
@@ -25,53 +37,31 @@ from blurfit.messages.submissions import identifiers_of
 from blurfit.model.model import PublishedModel
 from blurfit.model.release import MomentsDocument, PublishedMoments
 from blurfit.model.statement import as_html, as_markdown, as_yaml
-from blurfit.protocol import problems, tokens
-from blurfit.protocol.http import (
-    COLLECTIONS,
-    INVITATION,
-    JSON,
-    MOST_SUBMISSIONS,
-    ONE_COLLECTION,
-    WITHDRAWALS,
-    Withdrawal,
-)
-from blurfit.protocol.problems import RequestError
 from blurfit.schema.columns import Categorical
 from blurfit.schema.derived import Curve, Poly
-from blurfit.service import website
-from blurfit.service.answers import (
-    ASKED_AFTER,
-    FOREVER,
-    Document,
-    Endpoint,
-    Kept,
-    Metrics,
-    Shelf,
-    Signatory,
-    as_json,
-    called,
-    for_strangers,
-    shown,
-)
+from blurfit.service import answers
+from blurfit.service.answers import shown, told
 from blurfit.service.intake import origins_in
 from blurfit.service.limits import document_in, held_by, run_in_daemon_thread
 from blurfit.service.operations import (
     OBJECT,
     SAME,
     TEXT,
+    Operation,
     answer,
     array,
     content,
     get,
     header,
+    operation,
     or_page,
     post,
     query,
     reference,
 )
-from blurfit.service.translation import LANGUAGES, told
+from blurfit.store.arrivals import Bearer, Right
 from blurfit.store.collections import Status
-from blurfit.store.store import Bearer, Right, Store
+from blurfit.store.store import Store
 
 _log = logging.getLogger("blurfit.audit_log")
 
@@ -97,7 +87,7 @@ class Invitation(Struct):
 class Secrets(Struct, forbid_unknown_fields=True):
     """Of submissions that are to be withdrawn: `blurfit.messages.submissions`."""
 
-    secrets: Annotated[list[Fingerprint], Meta(min_length=1, max_length=MOST_SUBMISSIONS)]
+    secrets: Annotated[list[Fingerprint], Meta(min_length=1, max_length=protocol.MOST_SUBMISSIONS)]
 
 
 NUMBERS_OF_A_REQUEST = 1000  # published ones, from which a table is computed at no further cost
@@ -107,13 +97,13 @@ STATEMENTS: dict[str, tuple[str, Callable[..., str]]] = {
     "html": ("text/html; charset=utf-8", as_html),
     "yaml": ("application/yaml", as_yaml),
 }
-LANG = query("lang", {"enum": list(LANGUAGES)})
+LANG = query("lang", {"enum": list(answers.LANGUAGES)})
 
 
 def _language_in(request: Request) -> str:
     """Return the language that a request names for what it asks; else it is English."""
     language = request.query_params.get("lang", "en")
-    one_of(LANGUAGES, lang=language)
+    one_of(answers.LANGUAGES, lang=language)
     return language
 
 
@@ -139,35 +129,37 @@ def bearer_of(store: Store, request: Request, right: Right | None = None) -> Bea
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     who = None
     if scheme.lower() == "bearer" and token:
-        who = store.bearer(tokens.hashed(token))
+        who = store.bearer(protocol.hashed(token))
     if who is None or (right is not None and right not in who.rights):
         made = "" if right is None else f" --right {right}"
-        raise RequestError(
-            problems.UNAUTHORISED,
+        raise protocol.RequestError(
+            protocol.UNAUTHORISED,
             "Send the token that `blurfit serve` printed at its first start, or one that "
             f"`blurfit token{made}` made: Authorization: Bearer …",
         )
     return who
 
 
-def guarded(right: Right, what: str | None = None) -> Callable[[Endpoint], Endpoint]:
+def guarded(
+    right: Right, what: str | None = None
+) -> Callable[[answers.Endpoint], answers.Endpoint]:
     """Guard an endpoint of an object with a `store`: for those who have the right alone.
 
     Each use of one that changes something is written down with its outcome, as `what`.
     """
 
-    def guard(endpoint: Endpoint) -> Endpoint:
+    def guard(endpoint: answers.Endpoint) -> answers.Endpoint:
         @wraps(endpoint)
         async def guarded_endpoint(self: Any, request: Request) -> Response:
             who = (await run_in_threadpool(bearer_of, self.store, request, right)).name
             if what is None:
-                return await called(endpoint, self, request)
+                return await answers.called(endpoint, self, request)
             try:
-                response = await called(endpoint, self, request)
+                response = await answers.called(endpoint, self, request)
             except Exception as error:  # the service answers what nobody foresaw
-                kind = problems.UNEXPECTED
-                if isinstance(error, BlurfitError | RequestError):
-                    kind, _ = problems.of_error(error)
+                kind = protocol.UNEXPECTED
+                if isinstance(error, BlurfitError | protocol.RequestError):
+                    kind, _ = protocol.of_error(error)
                 await _write_down(self.store, request, who, what, kind.status)
                 raise
             await _write_down(self.store, request, who, what, response.status_code)
@@ -212,8 +204,8 @@ class Papers:
     """What never changes of what is collected, or only by being signed."""
 
     store: Store
-    signing: Signatory
-    shelf: Shelf
+    signing: answers.Signatory
+    shelf: answers.Shelf
     _shown: dict[str, str] = field(default_factory=dict, repr=False)  # which wave has the model
 
     async def document(self, request: Request, fingerprint: str) -> Response:
@@ -225,19 +217,24 @@ class Papers:
                 return course.text
             return self.store.collection(fingerprint).agreement.to_json()
 
-        make = partial(Kept.made, media_type=JSON, headers=FOREVER)
+        make = partial(answers.Kept.made, media_type=protocol.JSON, headers=answers.FOREVER)
         return (await self.shelf.get(("document", fingerprint), find, make)).answer(request)
 
-    async def published(self, request: Request, wave: str, document: Document) -> Response:
+    async def published(self, request: Request, wave: str, document: answers.Document) -> Response:
         """Return a model or moments, to be kept for ever once everybody has signed who should."""
 
         def find() -> str:
             of = self.store.model if document == "model" else self.store.moments_text
             return of(wave)
 
-        def make(text: str) -> Kept:
+        def make(text: str) -> answers.Kept:
             signed, missing = self.signing.signed(wave, document, text)
-            return Kept.made(signed, JSON, ASKED_AFTER if missing else FOREVER, missing or None)
+            return answers.Kept.made(
+                signed,
+                protocol.JSON,
+                answers.ASKED_AFTER if missing else answers.FOREVER,
+                missing or None,
+            )
 
         missing = partial(self.signing.missing, wave, document)
         return (await self.shelf.get((document, wave), find, make, missing)).answer(request)
@@ -261,9 +258,9 @@ class Papers:
     ) -> Response:
         """Answer what follows from something published, computed once and signed."""
 
-        def write(text: str) -> Kept:
+        def write(text: str) -> answers.Kept:
             signed = self.signing.with_own(str(name[1]), make(text))
-            return Kept.made(msgspec.json.encode(signed), JSON)
+            return answers.Kept.made(msgspec.json.encode(signed), protocol.JSON)
 
         return (await self.shelf.get(name, find, write)).answer(request)
 
@@ -276,33 +273,35 @@ class Reading:
     """Endpoints that change nothing, and ask for no token."""
 
     store: Store
-    metrics: Metrics
+    metrics: answers.Metrics
     papers: Papers
 
-    @get(COLLECTIONS, answer(array(Status), "Their states."))
+    @get(protocol.COLLECTIONS, answer(array(Status), "Their states."))
     def collections(self, _request: Request) -> list[Status]:
         """All collections, each with its waves."""
-        return [for_strangers(one) for one in self.store.statuses()]
+        return [answers.for_strangers(one) for one in self.store.statuses()]
 
-    @get(ONE_COLLECTION, or_page(answer(Status, "The state.")))
+    @get(protocol.ONE_COLLECTION, or_page(answer(Status, "The state.")))
     def collection(self, request: Request) -> Response:
         """State, count and quorum of a collection and of its waves, or its page for a browser."""
-        if website.wants_page(request):
+        if wants_page(request):
             others = origins_in(self.store, fingerprint_in(request))
-            return website.collection_page(request, others)
-        response = as_json(for_strangers(self.store.status(fingerprint_in(request))))
+            return collection_page(request, others)
+        response = answers.as_json(
+            answers.for_strangers(self.store.status(fingerprint_in(request)))
+        )
         response.headers["vary"] = "accept"
         return response
 
-    @get(f"{ONE_COLLECTION}/document", answer(AGREED, "Always the same bytes.") | SAME)
+    @get(f"{protocol.ONE_COLLECTION}/document", answer(AGREED, "Always the same bytes.") | SAME)
     async def document(self, request: Request) -> Response:
         """What everyone agreed on: the agreement or the plan with this fingerprint."""
         return await self.papers.document(request, fingerprint_in(request))
 
     @get(
-        f"{ONE_COLLECTION}/agreement",
+        f"{protocol.ONE_COLLECTION}/agreement",
         answer(AgreementDocument, "The agreement; of a plan, later another.") | SAME,
-        *(problems.CLOSED, problems.DATE_CLOSED, problems.BETWEEN_WAVES),
+        *(protocol.CLOSED, protocol.DATE_CLOSED, protocol.BETWEEN_WAVES),
     )
     async def agreement(self, request: Request) -> Response:
         """What a record is to be blurred under now: of a plan, the wave that collects."""
@@ -315,7 +314,10 @@ class Reading:
         response.headers["cache-control"] = "no-cache"  # later, another
         return response
 
-    @get(f"{ONE_COLLECTION}/releases", answer(array(MomentsDocument), "The releases.") | SAME)
+    @get(
+        f"{protocol.ONE_COLLECTION}/releases",
+        answer(array(MomentsDocument), "The releases.") | SAME,
+    )
     async def releases(self, request: Request) -> Response:
         """What the waves so far have published, in order."""
         fingerprint = fingerprint_in(request)
@@ -324,32 +326,32 @@ class Reading:
         def find() -> str:
             return f"[{','.join(self.store.releases(fingerprint))}]"
 
-        make = partial(Kept.made, media_type=JSON)
+        make = partial(answers.Kept.made, media_type=protocol.JSON)
         found = await self.papers.shelf.get(("releases", fingerprint, count), find, make)
         return found.answer(request)
 
     @get(
-        f"{ONE_COLLECTION}/moments",
+        f"{protocol.ONE_COLLECTION}/moments",
         answer(MomentsDocument, "The moments, always the same bytes; models are free.") | SAME,
-        problems.NOT_PUBLISHED,
+        protocol.NOT_PUBLISHED,
     )
     async def moments(self, request: Request) -> Response:
         """The blurred sums of one wave."""
         return await self.papers.published(request, fingerprint_in(request), "moments")
 
     @get(
-        f"{ONE_COLLECTION}/model",
+        f"{protocol.ONE_COLLECTION}/model",
         answer(OBJECT, "The model, always the same bytes.") | SAME,
-        problems.NOT_PUBLISHED,
+        protocol.NOT_PUBLISHED,
     )
     async def model(self, request: Request) -> Response:
         """The published model."""
         return await self.papers.model(request, fingerprint_in(request))
 
     @get(
-        f"{ONE_COLLECTION}/statement",
+        f"{protocol.ONE_COLLECTION}/statement",
         content("The statement.", "text/markdown", "text/html", "application/yaml") | SAME,
-        *(problems.INVALID, problems.NOT_PUBLISHED),
+        *(protocol.INVALID, protocol.NOT_PUBLISHED),
         parameters=[query("format", {"enum": list(STATEMENTS)}), LANG],
     )
     async def statement(self, request: Request) -> Response:
@@ -362,17 +364,17 @@ class Reading:
         spoken: dict[str, Any] = {"language": language, "tell": partial(told, language=language)}
         how = {} if wanted == "yaml" else spoken
 
-        def make(text: str) -> Kept:
-            return Kept.made(write(PublishedModel.from_json(text), **how), media_type)
+        def make(text: str) -> answers.Kept:
+            return answers.Kept.made(write(PublishedModel.from_json(text), **how), media_type)
 
         find, name = partial(self.store.model, fingerprint), (wanted, language, fingerprint)
         found = await self.papers.shelf.get(("statement", *name), find, make)
         return found.answer(request)
 
     @get(
-        f"{ONE_COLLECTION}/estimates",
+        f"{protocol.ONE_COLLECTION}/estimates",
         answer(OBJECT, "Of each output, its coefficients with their errors; and caveats.") | SAME,
-        *(problems.INVALID, problems.NOT_PUBLISHED),
+        *(protocol.INVALID, protocol.NOT_PUBLISHED),
         parameters=[LANG],
     )
     async def estimates(self, request: Request) -> Response:
@@ -397,9 +399,9 @@ class Reading:
         return await self.papers.computed(request, ("estimates", wave, language), find, make)
 
     @get(
-        f"{ONE_COLLECTION}/tables",
+        f"{protocol.ONE_COLLECTION}/tables",
         answer(OBJECT, "Rows with estimates, errors and intervals; what is assumed.") | SAME,
-        *(problems.INVALID, problems.INFEASIBLE, problems.NOT_PUBLISHED),
+        *(protocol.INVALID, protocol.INFEASIBLE, protocol.NOT_PUBLISHED),
         parameters=[query("of", TEXT), query("by", TEXT), LANG],
     )
     async def tables(self, request: Request) -> Response:
@@ -427,7 +429,7 @@ class Reading:
         find = partial(self.store.moments_text, wave.fingerprint)
         return await self.papers.computed(request, key, find, make)
 
-    @get(f"{ONE_COLLECTION}/history", answer(array(Hour), "Hours in which anyone came."))
+    @get(f"{protocol.ONE_COLLECTION}/history", answer(array(Hour), "Hours in which anyone came."))
     def history(self, request: Request) -> list[Hour]:
         """How many came in which hour, of a plan to its newest wave."""
         found = self.store.history(newest_wave(self.store, fingerprint_in(request)))
@@ -444,21 +446,21 @@ class Reading:
         self.store.check()
         return {"status": "ok"}
 
-    @get("/metrics", content("Counters.", "text/plain"), problems.UNAUTHORISED)
+    @get("/metrics", content("Counters.", "text/plain"), protocol.UNAUTHORISED)
     def counters(self, request: Request) -> Response:
         """Counters for Prometheus; exact for whoever has a token, and rounded for others."""
         if exact := "authorization" in request.headers:
             bearer_of(self.store, request, "read")
         text = self.metrics.text(self.store.statuses(), exact=exact)
-        return Response(text, headers={"content-type": Metrics.MEDIA_TYPE})
+        return Response(text, headers={"content-type": answers.Metrics.MEDIA_TYPE})
 
 
 # ---- what contributors may do, beside sending
 
 _WITHDRAWAL_COSTS = 100  # requests, at least
 _SECRETS = (
-    f'{{"secrets": ["…"]}}, 1 to {MOST_SUBMISSIONS} of them, each in 64 hexadecimal digits, as a '
-    "receipt gives them"
+    f'{{"secrets": ["…"]}}, 1 to {protocol.MOST_SUBMISSIONS} of them, each in 64 hexadecimal '
+    "digits, as a receipt gives them"
 )
 
 
@@ -472,27 +474,27 @@ class Contributing:
     """
 
     store: Store
-    signing: Signatory
+    signing: answers.Signatory
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
 
     @get(
-        f"{ONE_COLLECTION}/invitation",
+        f"{protocol.ONE_COLLECTION}/invitation",
         answer(Invitation, "Of one that is not good, nobody can tell why."),
-        parameters=[header(INVITATION)],
+        parameters=[header(protocol.INVITATION)],
     )
     def check_invitation(self, request: Request) -> Invitation:
         """Whether a submission with this invitation would be let in now."""
-        given = tokens.hashed(request.headers.get(INVITATION, ""))
+        given = protocol.hashed(request.headers.get(protocol.INVITATION, ""))
         wave = self.store.collection(newest_wave(self.store, fingerprint_in(request)))
         return Invitation(not wave.invited or self.store.is_unused(wave, given))
 
     @post(
-        f"{ONE_COLLECTION}{WITHDRAWALS}",
-        answer(Withdrawal, "They are not in the sums; asked again, the same."),
-        *(problems.CLOSED, problems.WAVE_CLOSED),
+        f"{protocol.ONE_COLLECTION}{protocol.WITHDRAWALS}",
+        answer(protocol.Withdrawal, "They are not in the sums; asked again, the same."),
+        *(protocol.CLOSED, protocol.WAVE_CLOSED),
         body=Secrets,
     )
-    async def withdraw(self, request: Request) -> Withdrawal:
+    async def withdraw(self, request: Request) -> protocol.Withdrawal:
         """Withdraw submissions by their secrets, until the collection closes."""
         held = held_by(request)
         held.pay(_WITHDRAWAL_COSTS)  # before anything of it is read
@@ -500,7 +502,7 @@ class Contributing:
         held.owe(await run_in_threadpool(self.store.blocks, collection))
         secrets = (await document_in(request, Secrets, _SECRETS)).secrets
 
-        def work() -> Withdrawal:
+        def work() -> protocol.Withdrawal:
             names = identifiers_of([bytes.fromhex(one) for one in dict.fromkeys(secrets)])
             done = self.store.withdraw(collection, names)
             others = {*done.unknown, *done.staying}
@@ -508,7 +510,137 @@ class Contributing:
             sign = partial(self.signing.of_submissions, "withdrawal", collection)
             unknown, staying = ([x.hex() for x in some] for some in (done.unknown, done.staying))
             signature = sign(told) if told else None
-            return Withdrawal(done.withdrawn, done.new, unknown, signature, staying)
+            return protocol.Withdrawal(done.withdrawn, done.new, unknown, signature, staying)
 
         async with self._turn:
             return await run_in_daemon_thread(work)
+
+
+# ---- pages
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'"
+)
+PAGE_HEADERS = {
+    "content-security-policy": POLICY,
+    "cross-origin-opener-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+}
+PAGES = {
+    "/": ("home.html", "All collections"),
+    "/c/{fingerprint}": ("contribute.html", "Contribute"),
+    "/m/{fingerprint}": ("model.html", "A model"),
+    "/admin": ("administration.html", "Administration"),
+    "/glossary": ("glossary.html", "What words mean"),
+}
+COLLECTION, MISSING, FRAME = "collection.html", "missing.html", "frame.html"
+IMPORT = re.compile(r'^(?:import|export) [^;]*?from "\./(.*?)";', re.M)
+MEDIA_TYPES = {
+    "html": "text/html; charset=utf-8",
+    "css": "text/css; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "svg": "image/svg+xml",
+}
+
+
+@cache
+def all_files() -> Mapping[str, answers.Kept]:
+    """Return every file of the pages; asked after, so that those of a page are of one age."""
+    folder = files("blurfit.service").joinpath("pages")
+    texts = {entry.name: entry.read_text(encoding="utf-8") for entry in folder.iterdir()}
+    for name in [name for name in texts if name.endswith(".en.js")]:
+        for one in answers.LANGUAGES:
+            if one != "en":
+                texts[name.replace(".en.", f".{one}.")] = answers.words_in(one, texts[name])
+    frame, found = Template(texts.pop(FRAME)), {}
+    for name, text in texts.items():
+        kind = MEDIA_TYPES[name.rpartition(".")[2]]
+        headers = answers.ASKED_AFTER
+        if kind == MEDIA_TYPES["html"]:
+            title, _, page = text.rstrip().partition("\n")
+            scripts = _scripts(name.replace(".html", ".js"), texts)
+            text = frame.substitute(title=title, scripts=scripts, page=page)
+            headers = headers | PAGE_HEADERS
+        found[name] = answers.Kept.made(text.encode(), kind, headers)
+    return found
+
+
+def _scripts(own: str, texts: Mapping[str, str]) -> str:
+    """Name a page's script, and before it all that it imports, and what those import."""
+    if own not in texts:
+        return ""
+    needed: set[str] = set()
+    waiting = [own]
+    while waiting:
+        new = set(IMPORT.findall(texts[waiting.pop()])) - needed
+        needed |= new
+        waiting += new
+    links = [f'<link rel="modulepreload" href="/pages/{name}">' for name in sorted(needed)]
+    return "\n".join((*links, f'<script type="module" src="/pages/{own}"></script>'))
+
+
+def page_routes(origins: answers.Origins) -> list[Route]:
+    """Return the pages' addresses; `origins` tells to whom the page of a collection may send."""
+
+    def page(name: str) -> Callable[[Request], Awaitable[Response]]:
+        async def endpoint(request: Request) -> Response:
+            sends = name == PAGES["/c/{fingerprint}"][0]
+            others = await origins(request.path_params["fingerprint"]) if sends else ()
+            return _page(request, name, others)
+
+        return endpoint
+
+    found = [Route(path, page(name), methods=["GET"]) for path, (name, _) in PAGES.items()]
+    return [*found, Route("/pages/{name}", _file, methods=["GET"])]
+
+
+def page_operations() -> Iterator[Operation]:
+    """Describe the pages; what they show they ask for at the other addresses."""
+    page = content("A page.", "text/html") | SAME
+    lost = {"404": content("A page that says that this is not a fingerprint.", "text/html")["200"]}
+    file = content("A file.", "text/css", "text/javascript", "image/svg+xml") | SAME
+    name = {"name": "name", "in": "path", "required": True, "schema": TEXT}
+    for path, (_, title) in PAGES.items():
+        yield operation(
+            "get", path, f"{title}, as a page", page | lost if "{fingerprint}" in path else page
+        )
+    yield operation(
+        *("get", "/pages/{name}", "Parts of the pages", file, protocol.NOT_FOUND), parameters=[name]
+    )
+
+
+def wants_page(request: Request) -> bool:
+    """Tell whether a browser asks on behalf of a person; programs ask for JSON, or for anything."""
+    accepted = request.headers.get("accept", "")
+    return "text/html" in accepted and "application/json" not in accepted
+
+
+def collection_page(request: Request, others: Sequence[str] = ()) -> Response:
+    """Return the page of a collection, which asks its `others` how many they have."""
+    response = _page(request, COLLECTION, others)
+    response.headers["vary"] = "accept, accept-encoding"
+    return response
+
+
+def missing_page(request: Request) -> Response:
+    """Return the page for a person at an address where there is nothing."""
+    return all_files()[MISSING].answer(request, 404)
+
+
+def _page(request: Request, name: str, others: Sequence[str] = ()) -> Response:
+    """Return a page, which says itself what is wrong with its address; it may ask `others`."""
+    fingerprint = request.path_params.get("fingerprint")
+    is_address = fingerprint is None or re.fullmatch("[0-9a-f]{64}", fingerprint)
+    response = all_files()[name].answer(request, 200 if is_address else 404)
+    allowed = " ".join(("connect-src 'self'", *others))
+    response.headers["content-security-policy"] = POLICY.replace("connect-src 'self'", allowed)
+    return response
+
+
+async def _file(request: Request) -> Response:
+    found = all_files().get(request.path_params["name"])
+    if found is None or found.media_type == MEDIA_TYPES["html"]:
+        raise HTTPException(404)
+    return found.answer(request)

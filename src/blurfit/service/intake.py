@@ -25,32 +25,10 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.types import Receive, Scope, Send
 
+from blurfit import protocol
 from blurfit.agreement.agreement import Agreement
 from blurfit.errors import BlurfitError, InfeasibleError, StorageError
-from blurfit.messages.submissions import (
-    OVERHEAD,
-    Role,
-    ShareLayout,
-    Submission,
-    Submissions,
-    public_key,
-    unseal,
-)
-from blurfit.protocol import problems, tokens
-from blurfit.protocol.http import (
-    BINARY,
-    COLLECTIONS,
-    INVITATION,
-    JSON,
-    MOST_SUBMISSIONS,
-    OLD_BINARY,
-    ONE_COLLECTION,
-    OUTDATED,
-    SUBMISSIONS,
-    Acknowledgement,
-    media_type,
-)
-from blurfit.protocol.problems import RequestError
+from blurfit.messages import submissions
 from blurfit.service import operations
 from blurfit.service.answers import Metrics, Signatory, send_answer
 from blurfit.service.limits import LONG, Limiter, Reserve, cost_of, read_body
@@ -65,7 +43,7 @@ JSON_BYTES = 4 * 2**20  # of a body; numbers take thirty times as much while the
 _BATCH_HEAD_BYTES = 16
 _PROVED_BYTES = 64 * 2**20  # of a batch with proofs, each of 11 to 18 kB
 _A_BATCH = 64  # from here on it is worth a look whether all of it is known
-_BEFORE, _AFTER = len(COLLECTIONS) + 1, len(SUBMISSIONS)
+_BEFORE, _AFTER = len(protocol.COLLECTIONS) + 1, len(protocol.SUBMISSIONS)
 
 
 # ---- group commit
@@ -115,8 +93,8 @@ class Collector:
         try:
             return await asyncio.wait_for(answer, SECONDS_TO_STORE)
         except TimeoutError:  # a database that hangs: nobody waits with it
-            raise RequestError(
-                problems.UNAVAILABLE,
+            raise protocol.RequestError(
+                protocol.UNAVAILABLE,
                 "It is not known yet whether this was stored. Send the same request again later; "
                 "it will be counted once.",
             ) from None
@@ -223,7 +201,7 @@ class SubmissionDocument(Struct, forbid_unknown_fields=True):
 
 def is_for_submissions(path: str) -> bool:
     """Tell whether a request goes where submissions are sent."""
-    return path.endswith(SUBMISSIONS) and path.startswith(f"{COLLECTIONS}/")
+    return path.endswith(protocol.SUBMISSIONS) and path.startswith(f"{protocol.COLLECTIONS}/")
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,7 +228,7 @@ class SubmissionPath:
         self._refuse_if_crowded(fingerprint, 1)  # before anything of it is read
         self.signing.refuse_another_key(agreement, role)
         limit = min(self.body_bytes, largest_body(collection, headers))
-        json, one = _kind(headers) == JSON, collection.layout.size
+        json, one = _kind(headers) == protocol.JSON, collection.layout.size
 
         def cost(size: int) -> float:
             """Each submission has `one` bytes, unless it is in JSON."""
@@ -258,14 +236,14 @@ class SubmissionPath:
 
         body = await read_body(headers, receive, limit, held, cost)
         if (private := unsealing_key(agreement, role, self.share_key)) is not None:
-            body = unseal(body, private, fingerprint, role)
+            body = submissions.unseal(body, private, fingerprint, role)
         turns = held.allowance.turns
         if json and len(body) > LONG:
             rows = await turns.take(_rows, collection, headers, body)
         else:
             rows = _rows(collection, headers, body)
-        given = headers.get(INVITATION.encode(), b"").decode("latin-1")
-        invitations = [tokens.hashed(one.strip()) for one in given.split(",")] if given else []
+        given = headers.get(protocol.INVITATION.encode(), b"").decode("latin-1")
+        invitations = [protocol.hashed(one.strip()) for one in given.split(",")] if given else []
         arrival = Arrival(rows, invitations)
         count = arrival.size // one
         held.owe(cost_of(len(body), count, json=json))
@@ -278,7 +256,7 @@ class SubmissionPath:
         answer = b'{"accepted":%d,"new":%d' % (count, new)
         if signature is not None:
             answer += b',"signature":"%s"' % signature.encode()
-        await send_answer(send, 200, JSON, answer + b"}")
+        await send_answer(send, 200, protocol.JSON, answer + b"}")
 
     async def origins(self, fingerprint: str) -> tuple[str, ...]:
         """Return whose pages may send shares, and where the page of a collection may send them."""
@@ -286,8 +264,8 @@ class SubmissionPath:
 
     def _refuse_if_crowded(self, fingerprint: str, more: int) -> None:
         if more and not self.collection_limiter.allows(fingerprint, more):
-            raise RequestError(
-                problems.CROWDED,
+            raise protocol.RequestError(
+                protocol.CROWDED,
                 "So many submissions arrive at this collection that others would have to wait. "
                 "Wait a few seconds and send the same request again; it will be counted once.",
             )
@@ -298,29 +276,30 @@ def operation() -> operations.Operation:
     one_or_many = {"oneOf": [reference(SubmissionDocument), array(SubmissionDocument)]}
     each = "An invitation for each submission, separated by commas."
     return operations.operation(
-        *("post", f"{ONE_COLLECTION}{SUBMISSIONS}"),
-        f"Send one submission or up to {MOST_SUBMISSIONS:,}; answered once they are on disk",
-        answer(Acknowledgement, "They are on disk, each counted once."),
-        *(problems.NOT_INVITED, problems.OTHER_GROUP, problems.CLOSED),
-        *(problems.WAVE_CLOSED, problems.DATE_CLOSED, problems.PAUSED),
-        *(problems.CROWDED, problems.CONFLICT, problems.INFEASIBLE, problems.OUTDATED),
-        body={JSON: one_or_many, BINARY: BYTES},
-        parameters=[header(INVITATION, each)],
+        *("post", f"{protocol.ONE_COLLECTION}{protocol.SUBMISSIONS}"),
+        f"Send one submission or up to {protocol.MOST_SUBMISSIONS:,}; answered once they are "
+        "on disk",
+        answer(protocol.Acknowledgement, "They are on disk, each counted once."),
+        *(protocol.NOT_INVITED, protocol.OTHER_GROUP, protocol.CLOSED),
+        *(protocol.WAVE_CLOSED, protocol.DATE_CLOSED, protocol.PAUSED),
+        *(protocol.CROWDED, protocol.CONFLICT, protocol.INFEASIBLE, protocol.OUTDATED),
+        body={protocol.JSON: one_or_many, protocol.BINARY: BYTES},
+        parameters=[header(protocol.INVITATION, each)],
     )
 
 
 def largest_body(collection: Collection, headers: dict[bytes, bytes]) -> int:
     """Return how many bytes an honest body may have: as many rows as may come at once."""
     one = collection.layout.size
-    if _kind(headers) == JSON:  # at most 25 characters for the 8 bytes of a number
+    if _kind(headers) == protocol.JSON:  # at most 25 characters for the 8 bytes of a number
         return max(JSON_BYTES, 4 * one)
-    most = MOST_SUBMISSIONS + 1  # one too many is told in better words
+    most = protocol.MOST_SUBMISSIONS + 1  # one too many is told in better words
     if collection.agreement.proofs:
         most = max(1, _PROVED_BYTES // one)
-    return OVERHEAD + _BATCH_HEAD_BYTES + most * one
+    return submissions.OVERHEAD + _BATCH_HEAD_BYTES + most * one
 
 
-def unsealing_key(agreement: Agreement, role: Role, private: str | None) -> str | None:
+def unsealing_key(agreement: Agreement, role: submissions.Role, private: str | None) -> str | None:
     """Return the private key of shares that are sealed to this database; None if they are not.
 
     Refuse an agreement that seals them to a key which is not this service's.
@@ -328,7 +307,7 @@ def unsealing_key(agreement: Agreement, role: Role, private: str | None) -> str 
     key = agreement.databases[role == "second"].key if agreement.databases else None
     if role == "whole" or key is None:
         return None
-    if private is None or public_key(private) != key:
+    if private is None or submissions.public_key(private) != key:
         raise InfeasibleError(
             f"Expected this service to have the private key of {key}, to which the agreement seals "
             "shares: start it with `blurfit serve --share-key-file` and the file of that key, or "
@@ -338,33 +317,34 @@ def unsealing_key(agreement: Agreement, role: Role, private: str | None) -> str 
 
 
 def _kind(headers: dict[bytes, bytes]) -> str:
-    return media_type(headers.get(b"content-type", b"").decode("latin-1"))
+    return protocol.media_type(headers.get(b"content-type", b"").decode("latin-1"))
 
 
 def _rows(collection: Collection, headers: dict[bytes, bytes], body: bytes) -> bytes | memoryview:
     """Return the messages that a body holds, one after the other."""
     layout = collection.layout
     kind = _kind(headers)
-    if kind == BINARY:
+    if kind == protocol.BINARY:
         if layout.fits(body):  # by far the most frequent
             return body
         rows = layout.rows(body)
-    elif kind == JSON and not isinstance(layout, ShareLayout):
+    elif kind == protocol.JSON and not isinstance(layout, submissions.ShareLayout):
         if body.lstrip()[:1] == b"[":
-            some = Submissions.from_json(body)
+            some = submissions.Submissions.from_json(body)
         else:
-            some = Submissions.gather([Submission.from_json(body)])
+            some = submissions.Submissions.gather([submissions.Submission.from_json(body)])
         rows = some.rows(layout)
     else:
-        if kind == OLD_BINARY:
-            raise RequestError(problems.OUTDATED, OUTDATED)
-        raise RequestError(
-            problems.WRONG_TYPE, f"Expected content-type {kind!r} to be {BINARY} or {JSON}."
+        if kind == protocol.OLD_BINARY:
+            raise protocol.RequestError(protocol.OUTDATED, protocol.OTHER_RELEASE)
+        raise protocol.RequestError(
+            protocol.WRONG_TYPE,
+            f"Expected content-type {kind!r} to be {protocol.BINARY} or {protocol.JSON}.",
         )
-    if len(rows) > MOST_SUBMISSIONS:
-        raise RequestError(
-            problems.TOO_LARGE,
-            f"Expected at most {MOST_SUBMISSIONS} submissions in a request, and got "
+    if len(rows) > protocol.MOST_SUBMISSIONS:
+        raise protocol.RequestError(
+            protocol.TOO_LARGE,
+            f"Expected at most {protocol.MOST_SUBMISSIONS} submissions in a request, and got "
             f"{len(rows)}; send them in parts.",
         )
     return rows.data

@@ -55,12 +55,10 @@ from starlette.requests import Request
 from starlette.types import Receive
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
+from blurfit import protocol
 from blurfit.data import read_json
 from blurfit.errors import InvalidValueError, nonnegative
-from blurfit.protocol import problems
-from blurfit.protocol.http import JSON, media_type
-from blurfit.protocol.problems import RequestError
-from blurfit.protocol.tokens import hashed, new_token
+from blurfit.protocol import JSON, RequestError, hashed, media_type, new_token
 
 _log = logging.getLogger(__name__)
 _Given = ParamSpec("_Given")
@@ -536,7 +534,7 @@ class Reserve:
             return
         if not self.allowance.limiter.allows(self.address, cost - self.paid):
             raise RequestError(
-                problems.TOO_MANY,
+                protocol.TOO_MANY,
                 "Wait a few seconds and send the same request again; it will be counted once.",
             )
         self.paid = cost
@@ -668,8 +666,7 @@ async def read_body(
         if held.given_up:
             raise _busy() from None
         raise RequestError(
-            problems.TOO_SLOW,
-            f"Expected the whole body within {seconds:g} s; send smaller ones.",
+            protocol.TOO_SLOW, f"Expected the whole body within {seconds:g} s; send smaller ones."
         ) from None
     held.allowance.unfinished.pop(held, None)
     return bytes(parts[0]) if len(parts) == 1 else b"".join(parts)
@@ -683,7 +680,7 @@ def held_by(request: Request) -> Reserve:
 
 def _busy() -> RequestError:
     return RequestError(
-        problems.BUSY, "Too much is being read at once. Send the same request again later."
+        protocol.BUSY, "Too much is being read at once. Send the same request again later."
     )
 
 
@@ -691,7 +688,7 @@ async def body_of(request: Request, kind: str, limit: int = SMALL) -> bytes:
     """Read the body of a request, which must be of this media type."""
     given = media_type(request.headers.get("content-type", ""))
     if given != kind:
-        raise RequestError(problems.WRONG_TYPE, f"Expected content-type {given!r} to be {kind}.")
+        raise RequestError(protocol.WRONG_TYPE, f"Expected content-type {given!r} to be {kind}.")
     return await read_body(
         dict(request.scope["headers"]),
         request.receive,
@@ -723,5 +720,5 @@ def document_from(text: bytes, kind: type[_Kind], expected: str) -> _Kind:
 
 def _too_large(limit: int) -> RequestError:
     return RequestError(
-        problems.TOO_LARGE, f"Expected a body of at most {limit} bytes; send less at once."
+        protocol.TOO_LARGE, f"Expected a body of at most {limit} bytes; send less at once."
     )

@@ -19,10 +19,9 @@ from typing import Any, NamedTuple
 import msgspec
 from starlette.routing import Route
 
+from blurfit import protocol
 from blurfit.agreement.terms import INPUT_TERMS, Terms
-from blurfit.protocol import problems
-from blurfit.protocol.http import JSON, PROBLEM
-from blurfit.protocol.problems import Kind
+from blurfit.protocol import JSON, PROBLEM, Kind
 from blurfit.service.answers import Endpoint, route_of
 from blurfit.version import __version__
 
@@ -35,10 +34,10 @@ PRINT = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
 OBJECT = {"type": "object"}
 # Beside the answer, where it is kept by its tag.
 SAME: Described = {"304": {"description": "It is what whoever asks has already."}}
-_ALWAYS = (problems.TOO_MANY, problems.UNAVAILABLE)
+_ALWAYS = (protocol.TOO_MANY, protocol.UNAVAILABLE)
 _OF_A_BODY = (
-    *(problems.INVALID, problems.TOO_SLOW, problems.TOO_LARGE, problems.WRONG_TYPE),
-    problems.BUSY,
+    *(protocol.INVALID, protocol.TOO_SLOW, protocol.TOO_LARGE, protocol.WRONG_TYPE),
+    protocol.BUSY,
 )
 _REFERENCE = "#/components/schemas/{name}"
 _KINDS: dict[str, type] = {}  # of documents that declarations refer to, by name
@@ -93,9 +92,9 @@ def operation(
     for kind in dict.fromkeys(
         (
             *kinds,
-            *([problems.UNKNOWN] if "{fingerprint}" in path else []),
+            *([protocol.UNKNOWN] if "{fingerprint}" in path else []),
             *(_OF_A_BODY if body else []),
-            *([problems.UNAUTHORISED] if security else []),
+            *([protocol.UNAUTHORISED] if security else []),
             *_ALWAYS,
         )
     ):
@@ -103,7 +102,7 @@ def operation(
     for status, sharing in refusals.items():
         refusal = {
             "description": ". Or: ".join(kind.title for kind in sharing) + ".",
-            "content": {PROBLEM: {"schema": reference(problems.Problem)}},
+            "content": {PROBLEM: {"schema": reference(protocol.Problem)}},
         }
         found["responses"].setdefault(status, refusal)
     if security:

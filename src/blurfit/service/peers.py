@@ -4,7 +4,7 @@ of whatever is still to be done.
 What each of them may do, and writes down, is in `blurfit.store.joint`, with why that is safe; here
 is the wire, which may break at any step. Whatever gets no answer is asked again, and whoever drives
 (`Jobs`) may be killed anywhere, and drive again. The wire has a token for this course
-(`blurfit.protocol.tokens.for_agreement`), compared in constant time, and TLS where it leaves the
+(`blurfit.protocol.for_agreement`), compared in constant time, and TLS where it leaves the
 machine. The other database is a stranger: what it answers has a bound in bytes, pages and seconds.
 
 **Proofs** are verified by the draft's ping-pong topology (section 5.7.1), `BATCH` contributors at a
@@ -41,6 +41,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
+from blurfit import protocol
 from blurfit.data import BoolArray, ByteArray, WordArray, read_json
 from blurfit.errors import (
     BlurfitError,
@@ -53,18 +54,10 @@ from blurfit.errors import (
 )
 from blurfit.proofs import field as field64
 from blurfit.proofs.prio3 import HELPER, LEADER, SEED_WORDS, Halves, Prepared
-from blurfit.protocol import problems, tokens
-from blurfit.protocol.http import OCTETS, ONE_COLLECTION, PEER, Exchange, path_of
-from blurfit.protocol.problems import RequestError
+from blurfit.protocol import OCTETS, ONE_COLLECTION, PEER, Exchange, RequestError, path_of
+from blurfit.service import limits
 from blurfit.service.answers import EXPECTED, Signatory, Signatures
 from blurfit.service.endpoints import Count, Fingerprint, fingerprint_in
-from blurfit.service.limits import (
-    body_of,
-    document_from,
-    document_in,
-    held_by,
-    run_in_daemon_thread,
-)
 from blurfit.service.operations import BYTES, PRINT, answer, content, get, post, query
 from blurfit.store import blocks as sets
 from blurfit.store.collections import Collection, Course, Status
@@ -82,7 +75,7 @@ _A_GROUP = 2**13  # bits, in bytes, of those who came together with the last one
 _PROOFS_AT_ONCE = 64  # that are computed together, so that they stay in the cache
 _SECONDS_FOR_PROOFS = 20.0  # after which whoever waits is told how far it is
 _PEER = f"{ONE_COLLECTION}{PEER}"
-_REFUSED = (problems.INFEASIBLE, problems.CLOSED, problems.CONFLICT, problems.BELOW_QUORUM)
+_REFUSED = (protocol.INFEASIBLE, protocol.CLOSED, protocol.CONFLICT, protocol.BELOW_QUORUM)
 # Everything here needs the token that both databases have, and an agreement between two of them.
 _asked = partial(post, security="peer")
 
@@ -106,7 +99,7 @@ class RemotePeer:
     ) -> None:
         sums = 2**12 + _BYTES_FOR_A_NUMBER * course.document.first().width
         bound = {"most_bytes": max(2**20, 16 * IDENTIFIERS_AT_ONCE, sums)}
-        token = tokens.for_agreement(secret, course.fingerprint)
+        token = protocol.for_agreement(secret, course.fingerprint)
         self._exchange = Exchange(course.document.databases[1].url, token=token, **bound | options)
         self._store, self._secret, self._signing = store, secret, signing
         self._held: dict[str, ByteArray] = {}  # whose shares it has, by wave
@@ -141,7 +134,7 @@ class RemotePeer:
 
     def verify(self, wave: Collection, theirs: ByteArray) -> None:
         """Find a verdict on everyone whose shares both have."""
-        key = tokens.verification_key(self._secret, wave.fingerprint)
+        key = protocol.verification_key(self._secret, wave.fingerprint)
         verify(self._store, wave, partial(self._answers, wave), theirs, key)
 
     def _answers(self, wave: Collection, names: ByteArray, words: WordArray) -> WordArray:
@@ -185,7 +178,7 @@ class RemotePeer:
         """Hand it the first's signatures, and get its own; raise if one is still missing."""
         kept = msgspec.json.encode(self._signing.all_of(wave))
         answer = self._exchange.post(f"{_path(wave.fingerprint)}/signatures", kept)
-        self._signing.take(wave, document_from(answer, Signatures, EXPECTED))
+        self._signing.take(wave, limits.document_from(answer, Signatures, EXPECTED))
         self._signing.require_all(wave)
 
 
@@ -210,7 +203,7 @@ class Peering:
     @get(
         f"{_PEER}/identifiers",
         content("16 bytes each, 2¹⁸ of them at most.", OCTETS),
-        *(problems.INVALID, problems.INFEASIBLE),
+        *(protocol.INVALID, protocol.INFEASIBLE),
         parameters=[query("after", {"pattern": "^([0-9a-f]{32})?$"})],
         security="peer",
     )
@@ -238,7 +231,7 @@ class Peering:
         if not wave.agreement.proofs:
             raise InvalidValueError("Expected an agreement with proofs: this one has none.")
         width = wave.agreement.proving.prio3.verifier_words
-        data = await body_of(request, OCTETS, BATCH * (16 + 8 * width))
+        data = await limits.body_of(request, OCTETS, BATCH * (16 + 8 * width))
         if len(data) % (16 + 8 * width):
             raise InvalidValueError(
                 f"Expected identifiers of 16 bytes with {width} words each, and got {len(data)} "
@@ -247,7 +240,7 @@ class Peering:
         table = np.frombuffer(data, dtype=np.uint8).reshape(-1, 16 + 8 * width)
         names = np.ascontiguousarray(table[:, :16])
         words = np.ascontiguousarray(table[:, 16:]).view("<u8").astype(np.uint64)
-        key = tokens.verification_key(self.secret or "", wave.fingerprint)
+        key = protocol.verification_key(self.secret or "", wave.fingerprint)
         answers = await run_in_threadpool(judge, self.store, wave, names, words, key)
         return Response(answers.astype("<u8").tobytes(), media_type=OCTETS)
 
@@ -265,7 +258,7 @@ class Peering:
         count = request.query_params.get("count", "")
         if not (count.isascii() and count.isdigit() and len(count) <= 18):
             raise InvalidValueError(f"Expected count={count!r} to be how many are in the set.")
-        bits = await body_of(request, OCTETS, sets.MOST_SHARES // 8 + _A_GROUP)
+        bits = await limits.body_of(request, OCTETS, sets.MOST_SHARES // 8 + _A_GROUP)
 
         def commit_and_sum() -> Sums:
             wave = self.store.collection(fingerprint_in(request))
@@ -277,17 +270,17 @@ class Peering:
                     self._summed[wave.fingerprint, digest] = found
             return found
 
-        return await run_in_daemon_thread(commit_and_sum)
+        return await limits.run_in_daemon_thread(commit_and_sum)
 
     @_asked(f"{_PEER}/news", answer(Status, "How far it is here."), *_REFUSED, body=News)
     async def news(self, request: Request) -> Status:
         """Publish here too what the first has released; be held, go on, or end as it does."""
         await run_in_threadpool(self._admit, request)
         # As long as all that comes to one collection may be.
-        most = held_by(request).allowance.total // 4 * 3
-        found = await document_in(request, News, "what the first database tells", most)
+        most = limits.held_by(request).allowance.total // 4 * 3
+        found = await limits.document_in(request, News, "what the first database tells", most)
         take = partial(self.store.take_news, fingerprint_in(request), found)
-        return await run_in_daemon_thread(take)
+        return await limits.run_in_daemon_thread(take)
 
     @_asked(
         f"{_PEER}/signatures",
@@ -298,7 +291,7 @@ class Peering:
     async def signatures(self, request: Request) -> Signatures:
         """Keep the other database's signatures of the result, and tell all that there are."""
         await run_in_threadpool(self._admit, request)
-        given = await document_in(request, Signatures, EXPECTED)
+        given = await limits.document_in(request, Signatures, EXPECTED)
 
         def take() -> Signatures:
             wave = self.store.collection(fingerprint_in(request))
@@ -315,15 +308,15 @@ class Peering:
         with suppress(UnknownCollectionError):
             course = self.store.course(course).fingerprint
         # Something is compared in any case, so that one cannot tell by time whether there is one.
-        expected = tokens.for_agreement(self.secret or tokens.new_token(), course)
-        right = tokens.matches(token, tokens.hashed(expected))
+        expected = protocol.for_agreement(self.secret or protocol.new_token(), course)
+        right = protocol.matches(token, protocol.hashed(expected))
         if scheme.lower() != "bearer" or self.secret is None or not right:
             raise RequestError(
-                problems.UNAUTHORISED,
+                protocol.UNAUTHORISED,
                 "This is for the agreement's other database. Start both services with "
                 "`blurfit serve --peer-token-file`, and the same token.",
             )
-        held_by(request).is_peer = True
+        limits.held_by(request).is_peer = True
 
 
 def _hexadecimal(request: Request, name: str, lengths: tuple[int, ...]) -> bytes:
@@ -364,7 +357,7 @@ def verify(
         for start in range(0, len(names), BATCH):
             if time.monotonic() > ends:
                 raise RequestError(
-                    problems.BUSY,
+                    protocol.BUSY,
                     f"Proofs are being verified, and {left:,} are still to be. Ask again: nothing "
                     "is done twice.",
                 )
@@ -479,7 +472,7 @@ class Jobs:
             self.wake()
             return
         try:
-            for task in await run_in_daemon_thread(self.store.due):
+            for task in await limits.run_in_daemon_thread(self.store.due):
                 if task.course == course.fingerprint and task.what == "advance":
                     await asyncio.wait([self._begin(task)], timeout=SECONDS_TO_ADVANCE)
         except Exception:  # the store is away: the next look will tell
@@ -508,7 +501,7 @@ class Jobs:
             self._wake.clear()  # before looking: who wakes it meanwhile is not missed
             wait = self.look_every
             try:
-                tasks, wait = await run_in_daemon_thread(self._due)
+                tasks, wait = await limits.run_in_daemon_thread(self._due)
                 for task in () if self._closing else tasks:
                     self._begin(task)
             except Exception:
@@ -550,7 +543,7 @@ class Jobs:
                 self.wake()  # something else may follow from it
 
         try:
-            await run_in_daemon_thread(work)
+            await limits.run_in_daemon_thread(work)
         except Exception:
             _log.exception("%s failed; it will be tried again.", _named(task))
         self.wrote()

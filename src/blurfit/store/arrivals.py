@@ -1,4 +1,5 @@
-"""What comes and what goes: groups of arrivals, each in one transaction, and withdrawals.
+"""What comes, what goes, and who may do more: groups of arrivals, each in one transaction,
+withdrawals, and the tokens of those who administer.
 
     bytes of several requests ─ join ─► one table ─ screen ─► transaction
 
@@ -47,32 +48,35 @@ one that has withdrawn her share is enough.
 
 **What stays.** The identifier, that somebody withdrew, and her old row wherever it was copied to:
 backups, PostgreSQL's dead rows until they are cleaned up, a log that has not been overwritten.
+
+Tokens
+------
+The administrator's token, made at the first start, is good for everything. Further tokens, each
+with a name, are good for what they were made for:
+
+    open      propose, open, pause, resume and close collections and plans
+    invite    keep invitations
+    publish   publish, which also closes
+    read      the audit log
+
+Of a token the store keeps the SHA-256 (`blurfit.protocol`). What was asked for with a token is
+written down with its outcome. Nothing that contributors do is there.
 """
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from blurfit import errors
 from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.waves import require_group
+from blurfit.agreement.mechanisms import require_group
 from blurfit.data import ByteArray
-from blurfit.errors import (
-    BlurfitError,
-    ClosedError,
-    ConflictError,
-    InvalidValueError,
-    NotCertifiedError,
-    NotInvitedError,
-    PausedError,
-    StorageError,
-    UnknownCollectionError,
-    WaveClosedError,
-)
 from blurfit.messages.submissions import Submission, Submissions
 from blurfit.store import blocks, database
 from blurfit.store.blocks import MOST_SHARES, Found
@@ -85,9 +89,9 @@ from blurfit.store.collections import (
     refuse_if_past,
     taking,
 )
-from blurfit.store.database import invitations
+from blurfit.store.database import invitations, settings, tokens
 
-Outcome = int | BlurfitError  # how many were new, or why nothing was kept
+Outcome = int | errors.BlurfitError  # how many were new, or why nothing was kept
 Receiver = Callable[[Connection, Collection, "Group", Any], tuple[list[Outcome], int]]
 WITHDRAWN = (
     "A submission that was withdrawn cannot be sent again: nothing of it is stored here, and it "
@@ -128,7 +132,7 @@ class Group:
     names: ByteArray
     numbers: Numbers
     spans: Sequence[Span]
-    refusals: dict[int, BlurfitError]
+    refusals: dict[int, errors.BlurfitError]
 
     @classmethod
     def of(cls, wave: Collection, arrivals: Sequence[Arrival]) -> "Group":
@@ -143,7 +147,7 @@ class Group:
             spans.append(Span(slice(start, stop), arrival.invitations, arrival.vouched))
         if screen is None or (passes := screen.passes(numbers)).all():
             return cls(names, numbers, spans, {})
-        refusals: dict[int, BlurfitError] = {}
+        refusals: dict[int, errors.BlurfitError] = {}
         kept: list[Span] = []
         good, stop = np.ones(len(rows), dtype=np.bool_), 0
         for place, span in enumerate(spans):
@@ -196,14 +200,14 @@ def receive_one_by_one(
         for span in group.spans:
             try:
                 if gone and any(one.tobytes() in gone for one in group.names[span.rows]):
-                    raise ConflictError(WITHDRAWN)
+                    raise errors.ConflictError(WITHDRAWN)
                 if new := _new(group, span, known):
                     _refuse_unless_taken(connection, wave, now)
                     _use_invitations(connection, wave, span, len(new))
                     accepted += new.values()
                     known |= new.keys()
                 outcomes.append(len(new))
-            except BlurfitError as refusal:
+            except errors.BlurfitError as refusal:
                 outcomes.append(refusal)
         if not accepted:
             trial.commit()
@@ -228,7 +232,7 @@ def is_known(connection: Connection, wave: Collection, arrival: Arrival) -> bool
         if len(blocks.known_among(connection, wave.key, some) & names) < len(names):
             return False
     if blocks.withdrawn_among(connection, wave.key, names):
-        raise ConflictError(WITHDRAWN)
+        raise errors.ConflictError(WITHDRAWN)
     return True
 
 
@@ -251,20 +255,22 @@ def _refuse_unless_taken(connection: Connection, wave: Collection, now: Any) -> 
     if now.past and (is_open or (wave.course.by_hand and now.wave == "fixed")):
         refuse_if_past(now.closes)
     if is_open and now.state == "paused":
-        raise PausedError(
+        raise errors.PausedError(
             "The collection is paused, and nothing was kept. Send the same request again later: it "
             "will be counted once."
         )
     if not is_open and (place := wave.agreement.wave) is not None:
-        raise WaveClosedError(
+        raise errors.WaveClosedError(
             f"Wave {place.number} has closed, and its sums are published: what comes late is left "
             f"out. Nothing was kept. The plan {place.plan} tells whether another wave collects; a "
             "record that was sent for this one must not be blurred again for another."
         )
     if not is_open:
-        raise ClosedError("No more answers are taken, and nothing of this was stored.")
+        raise errors.ClosedError("No more answers are taken, and nothing of this was stored.")
     if _is_full(connection, wave):
-        raise ClosedError(f"This collection holds {MOST_SHARES:,} shares, and takes no more.")
+        raise errors.ClosedError(
+            f"This collection holds {MOST_SHARES:,} shares, and takes no more."
+        )
 
 
 def _use_invitations(connection: Connection, wave: Collection, span: Span, needed: int) -> None:
@@ -277,7 +283,7 @@ def _use_invitations(connection: Connection, wave: Collection, span: Span, neede
         sa.select(invitations.c.hash).where(here & invitations.c.hash.in_(given)).with_for_update()
     ).all()
     if len(good) < needed:
-        raise NotInvitedError(
+        raise errors.NotInvitedError(
             f"Expected an invitation for each of {needed} submissions, and {len(good)} of those "
             "given are good: each works once, and the others were never given out, or have been "
             "used. Open the whole link that you were sent, or ask whoever invited you for another."
@@ -312,7 +318,7 @@ def where(connection: Connection, wave: Collection, names: ByteArray) -> list[Fo
     absent = blocks.minus(wanted, np.concatenate([wanted[:0], *(some for _, some in found)]))
     # PostgreSQL shows each statement what others have committed: they may be withdrawn by now.
     if len(absent) and len(lost := _still_here(connection, wave, absent)):
-        raise NotCertifiedError(
+        raise errors.NotCertifiedError(
             f"Expected {len(wanted)} submissions in the blocks of collection {wave.fingerprint}, "
             f"and {len(lost)} are not there: the storage is damaged. Restore it from a backup."
         )
@@ -363,12 +369,12 @@ def _refuse_unless_leaving(connection: Connection, wave: Collection, now: Any) -
             "more. What is published protects whoever is in it as agreed."
         )
         if place is not None:
-            raise WaveClosedError(f"Wave {place.number} {fixed}")
-        raise ClosedError(f"The collection {fixed}")
+            raise errors.WaveClosedError(f"Wave {place.number} {fixed}")
+        raise errors.ClosedError(f"The collection {fixed}")
     if wave.role == "whole" or wave.course.by_hand:
         return
     if come(connection, wave.key) >= quorum:
-        raise WaveClosedError(
+        raise errors.WaveClosedError(
             f"Wave {wave.number} has the {quorum:,} people that it waits for, and the two "
             "databases are about to publish its sums: nobody can leave it any more. They protect "
             "whoever is in them as agreed."
@@ -441,7 +447,7 @@ class Intake(Courses):
         store, and calls this, vouches for what is added.
         """
         if not isinstance(received, Submission | Submissions):
-            raise InvalidValueError(
+            raise errors.InvalidValueError(
                 f"Expected a Submission or Submissions, and got {type(received).__name__}: "
                 "records are blurred by their contributors, with perturb."
             )
@@ -449,11 +455,11 @@ class Intake(Courses):
         rows = batch.rows(agreement.layout)
         try:
             wave = self.collection(agreement.fingerprint)
-        except UnknownCollectionError:
+        except errors.UnknownCollectionError:
             self.open(agreement)
             wave = self.collection(agreement.fingerprint)
         (outcome,) = self.receive(wave, [Arrival(rows.data, vouched=True)])
-        if isinstance(outcome, BlurfitError):
+        if isinstance(outcome, errors.BlurfitError):
             raise outcome
         return outcome
 
@@ -461,7 +467,7 @@ class Intake(Courses):
         """Return how many different submissions there are under the agreement."""
         try:
             return self.read(come, self.collection(agreement.fingerprint).key)
-        except UnknownCollectionError:
+        except errors.UnknownCollectionError:
             return 0
 
     def submissions(self, fingerprint: str) -> Iterator[Submissions]:
@@ -485,7 +491,7 @@ class Intake(Courses):
         only for rows of blocks that were put together meanwhile.
         """
         new = 0
-        refusal: BlurfitError = StorageError(
+        refusal: errors.BlurfitError = errors.StorageError(
             "The blocks of the collection were put together again and again while they were "
             "searched. Ask for the same again: what is withdrawn stays so."
         )
@@ -495,9 +501,118 @@ class Intake(Courses):
                     break
                 for start in range(0, len(found), BLOCKS_AT_ONCE):
                     new += self.write(remove, wave, found[start : start + BLOCKS_AT_ONCE])
-        except ClosedError as error:
+        except errors.ClosedError as error:
             refusal = error
         done = self.read(_outcome, wave, names, new)
-        if done.staying and not (done.withdrawn and isinstance(refusal, ClosedError)):
+        if done.staying and not (done.withdrawn and isinstance(refusal, errors.ClosedError)):
             raise refusal
         return done
+
+
+# ---- tokens
+
+Right = Literal["open", "invite", "publish", "read"]
+RIGHTS: tuple[Right, ...] = ("open", "invite", "publish", "read")
+ADMINISTRATOR = "administrator"
+_LONGEST_NAME = 100
+_t, _l = tokens.c, database.audit_log.c
+
+
+@dataclass(frozen=True)
+class Bearer:
+    """Whoever has a token, and what it is good for."""
+
+    name: str
+    rights: tuple[Right, ...]
+
+
+@dataclass(frozen=True)
+class LogEntry:
+    """Something that was asked for with a token: `outcome` is the status of the answer."""
+
+    second: int  # since 1970
+    name: str
+    what: str
+    fingerprint: str | None
+    outcome: int
+
+
+def _administrator(connection: Connection) -> bytes | None:
+    found = connection.scalar(sa.select(settings.c.value).where(settings.c.name == ADMINISTRATOR))
+    return None if found is None else bytes(found)
+
+
+class Access(database.Transactions):
+    """The tokens of a store."""
+
+    def administrator(self) -> bytes | None:
+        """Return the hash of the administrator's token, if there is one."""
+        return self.read(_administrator)
+
+    def appoint(self, token_hash: bytes, *, replace: bool = False) -> bool:
+        """Keep the hash of the administrator's token, if there is none or it is to be replaced."""
+        with self._writing() as connection:
+            if connection.dialect.name == "postgresql":  # two services may start at one moment
+                connection.exec_driver_sql("LOCK TABLE settings IN EXCLUSIVE MODE")
+            if _administrator(connection) is not None and not replace:
+                return False
+            connection.execute(sa.delete(settings).where(settings.c.name == ADMINISTRATOR))
+            connection.execute(sa.insert(settings).values(name=ADMINISTRATOR, value=token_hash))
+            return True
+
+    def grant(self, name: str, right: Right, token_hash: bytes) -> None:
+        """Keep the hash of a token, under a name that nobody has."""
+        errors.one_of(RIGHTS, right=right)
+        if not 0 < len(name) <= _LONGEST_NAME or not name.isprintable() or name == ADMINISTRATOR:
+            raise errors.InvalidValueError(
+                f"Expected name={name!r} of 1 to {_LONGEST_NAME} printable characters, other than "
+                f"{ADMINISTRATOR!r}."
+            )
+        row = {"name": name, "right": right, "hash": token_hash}
+        with self._writing() as connection:
+            insert = database.insert_if_absent(connection, tokens).values(row).returning(_t.name)
+            if connection.scalar(insert) is None:
+                raise errors.ConflictError(
+                    f"There is a token for {name!r} already: revoke it, or choose another."
+                )
+
+    def revoke(self, name: str) -> None:
+        """Forget a token, which is good for nothing from now on."""
+        known = sorted(self.granted())
+        with self._writing() as connection:
+            gone = sa.delete(tokens).where(_t.name == name).returning(_t.name)
+            if connection.scalar(gone) is None:
+                raise errors.InvalidValueError(f"Expected one of {known}, not {name!r}.")
+
+    def granted(self) -> dict[str, str]:
+        """Return what each name may do."""
+        query = sa.select(_t.name, _t.right).order_by(_t.name)
+        with self._reading() as connection:
+            return {str(name): str(right) for name, right in connection.execute(query)}
+
+    def bearer(self, token_hash: bytes) -> Bearer | None:
+        """Return whose token it is, and what it is good for; None if it is nobody's.
+
+        Hashes are looked up by an index; the time that takes could tell about the SHA-256 alone,
+        from which no token follows.
+        """
+        with self._reading() as connection:
+            if token_hash == _administrator(connection):
+                return Bearer(ADMINISTRATOR, RIGHTS)
+            query = sa.select(_t.name, _t.right).where(_t.hash == token_hash)
+            row = connection.execute(query).first()
+        return None if row is None else Bearer(str(row.name), (row.right,))
+
+    def log(self, name: str, what: str, fingerprint: str | None, outcome: int) -> LogEntry:
+        """Keep what somebody asked for, and how it ended."""
+        entry = LogEntry(int(time.time()), name, what, fingerprint, outcome)
+        with self._writing() as connection:
+            connection.execute(sa.insert(database.audit_log).values(**vars(entry)))
+        return entry
+
+    def audit_log(self, most: int = 1000) -> list[LogEntry]:
+        """Return so many entries, newest first."""
+        query = sa.select(_l.second, _l.name, _l.what, _l.fingerprint, _l.outcome)
+        with self._reading() as connection:
+            rows = connection.execute(query.order_by(_l.key.desc()).limit(most))
+            return [LogEntry(*row) for row in rows]

@@ -33,8 +33,8 @@ out, so they should be the same. Whether a course is paused, and its date, depen
 answers, and nothing is published of what a wave holds before it is fixed, so no promise changes.
 
 **Invitations belong to the course**, for all of its waves, and each is good in one wave alone,
-which a lot decides (`blurfit.agreement.waves`). One that was used is gone: whoever was invited once
-takes part once.
+which a lot decides (`blurfit.agreement.mechanisms`). One that was used is gone: whoever was invited
+once takes part once.
 
 **Roles.** A store that collects whole submissions has the role "whole". Of two databases the first
 gets the masked numbers and the second the seeds of the masks. The role never changes.
@@ -51,32 +51,15 @@ import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from blurfit import errors
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Agreed, read_agreed
 from blurfit.agreement.terms import require_together
 from blurfit.data import AnyArray, ByteArray
-from blurfit.errors import (
-    BetweenWavesError,
-    ClosedError,
-    ConflictError,
-    DateClosedError,
-    InfeasibleError,
-    InvalidValueError,
-    UnknownCollectionError,
-    in_words,
-    one_of,
-)
 from blurfit.learning.sums import Screen, block_sums, rows_that_add_exactly
 from blurfit.messages.submissions import KIND_OF, ROLES, Layout, Role, ShareLayout, sum_of_masks
 from blurfit.store import database
-from blurfit.store.database import (
-    Clock,
-    Transactions,
-    courses,
-    insert_if_absent,
-    invitations,
-    waves,
-)
+from blurfit.store.database import courses, invitations, waves
 from blurfit.theory.planning import StageKind
 
 Numbers = AnyArray  # float64, or uint64 for shares
@@ -179,12 +162,12 @@ class Collection:
     def require_role(self, role: Role) -> None:
         """Refuse what is for another database."""
         if self.role != role and role == "whole":
-            raise InfeasibleError(
+            raise errors.InfeasibleError(
                 "Expected a collection of whole submissions: this one holds shares, and is "
                 "published together with the agreement's other database, through the service."
             )
         if self.role != role:
-            raise InfeasibleError(
+            raise errors.InfeasibleError(
                 f"Expected the {role} of an agreement's two databases, and this one was opened as "
                 f"{self.role!r}. Is the address right?"
             )
@@ -204,7 +187,7 @@ def find_course(connection: Connection, fingerprint: str) -> Course:
         for one in (query.where(_c.fingerprint == fingerprint), of_wave):
             if (row := connection.execute(one).first()) is not None:
                 return Course(*row)
-    raise UnknownCollectionError(
+    raise errors.UnknownCollectionError(
         f"Nothing is collected under fingerprint={fingerprint!r} here. Is this the service that "
         "you were invited to, is the link whole, and has the collection been opened?"
     )
@@ -224,7 +207,7 @@ def _wave(connection: Connection, course: Course, where: sa.ColumnElement[bool])
     query = sa.select(_w.key, _w.number, _w.agreement).where(where).order_by(_w.number.desc())
     row = connection.execute(query.limit(1)).first()
     if row is None:
-        raise UnknownCollectionError(
+        raise errors.UnknownCollectionError(
             f"{course.fingerprint} is a plan, and submissions are for one of its waves."
         )
     return Collection.of(row.key, row.number, course, _read(row.agreement).first())
@@ -232,14 +215,14 @@ def _wave(connection: Connection, course: Course, where: sa.ColumnElement[bool])
 
 # ---- how a course stands
 
-_PAST = sa.func.coalesce(_c.closes <= Clock(), sa.false()).label("past")
+_PAST = sa.func.coalesce(_c.closes <= database.Clock(), sa.false()).label("past")
 # For whoever closes a course: a date that has not come means nothing any more.
-CLOSES_IF_PAST = sa.case((_c.closes <= Clock(), _c.closes), else_=None)
+CLOSES_IF_PAST = sa.case((_c.closes <= database.Clock(), _c.closes), else_=None)
 _THIS = _c.key == sa.bindparam("course")
 _ALONE = sa.select(_c.key).where(_THIS).with_for_update()
 _SHARED = sa.select(_c.key).where(_THIS).with_for_update(read=True)
 _COURSE = sa.select(
-    _c.state, _c.told, _c.reason, _c.opened, _c.closes, _PAST, Clock().label("now")
+    _c.state, _c.told, _c.reason, _c.opened, _c.closes, _PAST, database.Clock().label("now")
 ).where(_THIS)
 _WAVES = (
     sa.select(
@@ -339,16 +322,16 @@ def come(connection: Connection, wave: int) -> int:
 def refuse_if_past(closes: int | None) -> None:
     """Refuse whoever comes after the date, which is past, and say when it was."""
     if closes is not None:
-        raise DateClosedError(
-            f"This collection took submissions until {in_words(closes)}, and that has passed. "
-            "Nothing was kept; what was acknowledged before then counts."
+        raise errors.DateClosedError(
+            f"This collection took submissions until {errors.in_words(closes)}, and that has "
+            "passed. Nothing was kept; what was acknowledged before then counts."
         )
 
 
 def require_open(now: Standing) -> None:
     """Refuse once a course takes nothing any more."""
     if now.state == "ended":
-        raise ClosedError(
+        raise errors.ClosedError(
             "The plan has come to its end, and nothing more is collected. "
             + (now.reason or "All of its waves have been released.")
         )
@@ -358,7 +341,7 @@ def require_open(now: Standing) -> None:
 def require_by_hand(course: Course) -> None:
     """Refuse what is done to a course that is released by hand, where it is at quorum."""
     if not course.by_hand:
-        raise InfeasibleError(f"The plan {course.fingerprint} {_BY_PLAN}")
+        raise errors.InfeasibleError(f"The plan {course.fingerprint} {_BY_PLAN}")
 
 
 # ---- changing it: the caller holds the course's row
@@ -407,14 +390,14 @@ def move_date(connection: Connection, course: Course, closes: int | None) -> Non
     """Let a course end, or close, at another moment, or at none, while it takes submissions."""
     now = standing(connection, course, alone=True)
     if not now.takes:
-        raise ClosedError(
+        raise errors.ClosedError(
             "The collection is closed for good: only the date of one that still takes submissions "
             "can be moved."
         )
     if closes is not None and closes <= now.now:
-        raise InvalidValueError(
-            f"Expected a moment in the future, and {in_words(closes)} is past by the database's "
-            f"clock ({in_words(now.now)}). To close now, use `blurfit close`."
+        raise errors.InvalidValueError(
+            f"Expected a moment in the future, and {errors.in_words(closes)} is past by the "
+            f"database's clock ({errors.in_words(now.now)}). To close now, use `blurfit close`."
         )
     update(connection, course, closes=closes)
     call_when_due(connection, course)
@@ -426,12 +409,12 @@ def begin(connection: Connection, document: Agreed, role: Role, closes: int | No
     values: dict[str, Any] = {"fingerprint": name, "document": document.to_json(), "role": role}
     values |= {"state": "collecting", "opened": int(time.time() // 3600)}
     by_plan = connection.scalar(sa.select(_w.number).where(_w.fingerprint == name))
-    insert = insert_if_absent(connection, courses)
+    insert = database.insert_if_absent(connection, courses)
     if is_new := by_plan is None:
         is_new = connection.scalar(insert.values(values).returning(_c.key)) is not None
     course = find_course(connection, name)
     if course.role != role:
-        raise ConflictError(
+        raise errors.ConflictError(
             f"Expected role={role!r} to be {course.role!r}, as when the collection was opened: "
             "that cannot be changed afterwards."
         )
@@ -440,10 +423,10 @@ def begin(connection: Connection, document: Agreed, role: Role, closes: int | No
         if closes is not None:
             move_date(connection, course, closes)
     elif closes is not None and (before := standing(connection, course).closes) != closes:
-        until = "at no date" if before is None else f"at {in_words(before)}"
-        raise ConflictError(
-            f"This was opened before, and closes {until}, not at {in_words(closes)}: move the date "
-            "with `blurfit until`."
+        until = "at no date" if before is None else f"at {errors.in_words(before)}"
+        raise errors.ConflictError(
+            f"This was opened before, and closes {until}, not at {errors.in_words(closes)}: "
+            "move the date with `blurfit until`."
         )
     return is_new
 
@@ -452,10 +435,10 @@ def open_wave(connection: Connection, course: Course, number: int, agreement: Ag
     """Collect under the agreement of a course's next wave, which was verified."""
     name, text = agreement.fingerprint, agreement.to_json()
     values = {"course": course.key, "number": number, "fingerprint": name, "agreement": text}
-    insert = insert_if_absent(connection, waves).values(values | {"state": "collecting"})
+    insert = database.insert_if_absent(connection, waves).values(values | {"state": "collecting"})
     if connection.scalar(insert.returning(_w.key)) is None:
         # It may have been published or exported: a second release, of another set.
-        raise ConflictError(
+        raise errors.ConflictError(
             f"Expected wave {number} to be opened by its plan, and {name} is collected here by "
             "itself. Begin the plan in a store of its own, or propose another."
         )
@@ -561,7 +544,7 @@ def _awaits(connection: Connection, now: Standing) -> str | None:
     return course.document.databases[1].name if behind else None
 
 
-class Courses(Transactions):
+class Courses(database.Transactions):
     """The courses of a store: open them, look at them, steer them."""
 
     def __init__(self, place: Any, connections: int) -> None:
@@ -578,13 +561,13 @@ class Courses(Transactions):
         first = document.first()
         first.verify()
         require_together(first, served=True)
-        one_of(ROLES, role=role)
+        errors.one_of(ROLES, role=role)
         if not first.databases and role != "whole":
-            raise InvalidValueError(
+            raise errors.InvalidValueError(
                 f"Expected role={role!r} to be 'whole': the agreement names no second database."
             )
         if first.databases and role == "whole":
-            raise InvalidValueError(
+            raise errors.InvalidValueError(
                 f"Expected role={role!r} to be first or second, because the agreement is between "
                 "two databases: say which of them this is, like `--as first`."
             )
@@ -612,7 +595,7 @@ class Courses(Transactions):
         """Return the course under its own fingerprint: a wave of a plan is steered by its plan."""
         course = self.course(fingerprint)
         if course.fingerprint != fingerprint:
-            raise InfeasibleError(
+            raise errors.InfeasibleError(
                 f"This is a wave of the plan {course.fingerprint}, which {_BY_PLAN}"
             )
         return course
@@ -637,8 +620,8 @@ class Courses(Transactions):
         if now.newest.state == "collecting":
             return wave.agreement
         if course.by_hand:
-            raise ClosedError("The collection is closed, and nothing more is collected.")
-        raise BetweenWavesError(
+            raise errors.ClosedError("The collection is closed, and nothing more is collected.")
+        raise errors.BetweenWavesError(
             f"Wave {wave.number} is being published, and the next one opens in a moment. Ask again "
             "soon; blur nothing before."
         )
@@ -658,14 +641,14 @@ class Courses(Transactions):
     def _changed(self, fingerprint: str, state: CourseState) -> Status:
         course = self.steered(fingerprint)
         if state == "held" and course.by_hand:
-            raise InfeasibleError(
+            raise errors.InfeasibleError(
                 "Nothing of this collection is released before its administrator publishes it, so "
                 "there is nothing to hold. To take nothing for a while, pause it (`blurfit pause`)."
             )
         with self._writing() as connection:
             now = standing(connection, course, alone=True)
             if now.state == "ended" or (course.by_hand and not now.takes):
-                raise ClosedError(
+                raise errors.ClosedError(
                     "The collection has come to its end: there is nothing to pause, to hold or to "
                     "resume."
                 )
@@ -691,7 +674,7 @@ class Courses(Transactions):
         """Keep the hashes of new invitations; how many were new is returned."""
         course, wanted = self.course(fingerprint), list(dict.fromkeys(hashes))
         if course.document.first().admission != "invited":
-            raise InfeasibleError(
+            raise errors.InfeasibleError(
                 "The agreement lets anyone take part, so nobody needs an invitation. To admit only "
                 "people who are invited, make a new agreement without --anyone."
             )
@@ -702,7 +685,7 @@ class Courses(Transactions):
             known = set(connection.scalars(sa.select(_i.hash).where(here)))
             new = [{"course": course.key, "hash": one} for one in wanted if one not in known]
             if new:
-                connection.execute(insert_if_absent(connection, invitations), new)
+                connection.execute(database.insert_if_absent(connection, invitations), new)
         return len(new)
 
     def unused_invitations(self, fingerprint: str) -> int:

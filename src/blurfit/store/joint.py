@@ -106,12 +106,12 @@ collection.
 A *verdict* is about one contributor, and is written once: it follows from the shares, which never
 change, and from the verification key, which is written down before the first proof is looked at,
 and never changed either. What one test point shows of a proof says nothing about the record, and
-what two of them show might (`blurfit.proofs.flp`): so a database that was asked to use another key
-for the same shares refuses, for ever.
+what two of them show might (`blurfit.proofs.prio3`): so a database that was asked to use another
+key for the same shares refuses, for ever.
 
 **Sums.** Shares and masks are words mod 2⁶⁴: the sum of a set's shares minus that of its masks is
 Σv, exactly. With proofs they are elements of a field. A share of a vector with a proof is a share
-of its digits, and the share of a number is a fixed sum of those (`blurfit.proofs.flp`), so digits
+of its digits, and the share of a number is a fixed sum of those (`blurfit.proofs.prio3`), so digits
 are added up over a set first, and numbers made of them once. The two databases' sums add up to that
 of the numbers in the field; a number is within its digits, so that its sum over up to 2³² people is
 known with its sign.
@@ -140,7 +140,7 @@ from blurfit.errors import (
 from blurfit.learning.sums import Totals
 from blurfit.messages.submissions import Role
 from blurfit.proofs import field
-from blurfit.randomness.noise import database_words
+from blurfit.randomness import database_words
 from blurfit.store import blocks
 from blurfit.store.arrivals import Intake
 from blurfit.store.blocks import WIDTH, among, in_order, minus

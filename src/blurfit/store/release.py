@@ -66,7 +66,7 @@ from blurfit.errors import (
     ServiceError,
 )
 from blurfit.messages.signing import Signature
-from blurfit.model.course import WRONG_SUMS, follows
+from blurfit.model.course import WRONG_SUMS
 from blurfit.model.course import Course as Followed
 from blurfit.model.model import PublishedModel
 from blurfit.model.release import (
@@ -76,7 +76,7 @@ from blurfit.model.release import (
     moments_of,
     refuse_below_quorum,
 )
-from blurfit.randomness.noise import database_words, with_database_noise
+from blurfit.randomness import database_words, with_database_noise
 from blurfit.store import blocks, database, joint
 from blurfit.store.blocks import Comparison, compared
 from blurfit.store.collections import (
@@ -125,9 +125,17 @@ def _read(text: str) -> PublishedMoments:
     return PublishedMoments.from_json(text)
 
 
+@lru_cache(maxsize=8)
+def _followed(document: Agreed, texts: tuple[str, ...]) -> Followed:
+    """Learn what a release teaches once, although later steps of its course start from it."""
+    if not texts:
+        return Followed.of(document)
+    return _followed(document, texts[:-1]).then(_read(texts[-1]))
+
+
 def followed(course: Course, texts: Sequence[str]) -> Followed:
     """Follow a course through its releases."""
-    return Followed.of(course.document, [_read(one) for one in texts])
+    return _followed(course.document, tuple(texts))
 
 
 def outcome_of(
@@ -178,7 +186,8 @@ def checked(course: Course, before: Sequence[str], news: News) -> Outcome:
             raise InvalidValueError("Expected no wave but after the sums of a plan's wave.")
         announced = Agreement.from_json(news.following)
         so_far = texts[: texts.index(news.moments) + 1]
-        follows(course.document, [_read(one) for one in so_far], announced)
+        announced.verify()
+        followed(course, so_far).require(announced)
         return Outcome(news.moments, announced)
     if ends:
         again = followed(course, texts).best_model()[0]

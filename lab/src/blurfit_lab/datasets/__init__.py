@@ -4,7 +4,7 @@ Each gives a `Census`: the columns, and a schema whose bounds are constants that
 (but for `load_uci`, which says why).
 """
 
-from blurfit.simulation.census import Census, make_census
+from blurfit.simulation import Census, make_census
 from blurfit_lab.datasets.census import load_acs, load_fulton, load_ipums
 from blurfit_lab.datasets.uci import UCI_SETS, load_adult, load_uci
 

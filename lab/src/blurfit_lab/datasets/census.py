@@ -25,7 +25,7 @@ from blurfit.data import FloatArray
 from blurfit.errors import InvalidValueError
 from blurfit.schema.columns import Binary, Numeric
 from blurfit.schema.schema import Schema
-from blurfit.simulation.census import INCOME, Census, census_schema
+from blurfit.simulation import INCOME, Census, census_schema
 from blurfit_lab.datasets import data_files
 
 FILENAME = "us_acs2024_income.parquet"

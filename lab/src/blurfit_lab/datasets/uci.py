@@ -24,7 +24,7 @@ import numpy as np
 from blurfit.errors import InvalidValueError, one_of
 from blurfit.schema.columns import Binary, Categorical, Numeric
 from blurfit.schema.schema import Schema
-from blurfit.simulation.census import Census, Column
+from blurfit.simulation import Census, Column
 from blurfit_lab.datasets import data_files
 
 FOLDER, TARGET = "uci", "y"

@@ -46,7 +46,7 @@ from blurfit.data import AnyArray, FloatArray
 from blurfit.errors import InfeasibleError, Progress, silent
 from blurfit.model.release import moments_of
 from blurfit.model.tables import Answers
-from blurfit.simulation.sampler import exact_totals, sampler_for
+from blurfit.simulation import exact_totals, sampler_for
 from blurfit_lab.experiments.lines import measured
 
 Table = dict[str, AnyArray]

@@ -19,8 +19,7 @@ from blurfit.data import FloatArray
 from blurfit.errors import BlurfitError, InvalidValueError
 from blurfit.learning.sums import Statistics
 from blurfit.schema.schema import Schema
-from blurfit.simulation import Census, make_census
-from blurfit.simulation.sampler import generator_for
+from blurfit.simulation import Census, generator_for, make_census
 from blurfit.theory import forms
 from blurfit_lab.datasets import load_acs, load_ipums
 from blurfit_lab.datasets.census import FILENAME

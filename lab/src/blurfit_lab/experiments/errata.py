@@ -17,7 +17,7 @@ from blurfit import Setting, calibrate
 from blurfit.data import FloatArray
 from blurfit.learning.solver import minimise
 from blurfit.learning.sums import Statistics
-from blurfit.simulation.sampler import InputSampler
+from blurfit.simulation import InputSampler
 from blurfit.theory import input_calibration
 
 TEMPLATE = Path(__file__).with_name("errata.md.in")

@@ -47,7 +47,7 @@ from blurfit import Categorical, NotPrivateWarning, Plan, estimators
 from blurfit.data import AnyArray, FloatArray
 from blurfit.errors import InvalidValueError, Progress, silent
 from blurfit.schema.schema import values as encoded
-from blurfit.simulation.waves import fit_in_waves
+from blurfit.simulation import fit_in_waves
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.moments import Neighbours
 from blurfit_lab.experiments import lines

@@ -32,8 +32,13 @@ from blurfit.agreement.plan import Plan
 from blurfit.data import FloatArray
 from blurfit.estimators.mechanisms import DEFAULT_SPLIT, public_ball
 from blurfit.model.release import moments_of
-from blurfit.simulation.sampler import Generator, sampler_for, totals_of_products, weights_of
-from blurfit.simulation.waves import fit_in_waves
+from blurfit.simulation import (
+    Generator,
+    fit_in_waves,
+    sampler_for,
+    totals_of_products,
+    weights_of,
+)
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.input_calibration import calibrate
 from blurfit.theory.moments import Reach, calibrate_moment, sensitivity

@@ -44,7 +44,7 @@ from blurfit.estimators import MomentPerturbationRegressor, MomentPerturbationSu
 from blurfit.estimators.people import Effects
 from blurfit.learning.inference import Estimate
 from blurfit.schema.schema import values
-from blurfit.simulation.waves import course_in_waves
+from blurfit.simulation import course_in_waves
 from blurfit_lab.experiments.lines import measured, surely
 from blurfit_lab.rivals.histories import noisy_curve, own_regressions, persons_adassp
 

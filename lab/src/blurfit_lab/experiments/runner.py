@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 import blurfit
 from blurfit.errors import Progress, silent, whole
-from blurfit.simulation.sampler import Generator, generator_for
+from blurfit.simulation import Generator, generator_for
 from blurfit_lab.experiments.cohort import Cohort
 from blurfit_lab.experiments.lines import mended
 

@@ -60,7 +60,7 @@ from blurfit.estimators.rows import bounded_columns
 from blurfit.learning.solver import minimise
 from blurfit.learning.sums import Statistics
 from blurfit.schema.schema import Binary, Coefficients, Numeric, Schema
-from blurfit.simulation.sampler import generator_for
+from blurfit.simulation import generator_for
 from blurfit.theory.moments import NEIGHBOURS, Neighbours
 
 ROWS_AT_ONCE = 8192  # stay in the processor's cache

@@ -1,6 +1,6 @@
 // The pages' own words, numbers and dates in the reader's language. Words are in a file for each
 // language, `language.en.js` and so on, and those of a page that names more in <main data-more> in
-// another; `blurfit.service.translation` makes all but the English ones. The reader's choice is
+// another; `blurfit.service.answers` makes all but the English ones. The reader's choice is
 // remembered in this tab alone.
 
 import { keep, recall } from "./bytes.js";

@@ -74,7 +74,7 @@ const bytesOf = (words) => new Uint8Array(words.buffer, words.byteOffset, words.
 const bigEndian = (value, count) =>
   Array.from({ length: count }, (_, i) => (value / 256 ** (count - 1 - i)) & 255);
 
-// ---- A vector of whole numbers as digits, and a proof that it is short: mirrors `blurfit.proofs.flp`,
+// ---- A vector of whole numbers as digits, and a proof that it is short: mirrors `blurfit.proofs.prio3`,
 // whose theorems it rests upon.
 //
 //   v_j ∈ [−4ᵈ/2, 4ᵈ/2)  for all j        and        Σ_j w_j·v_j² ≤ T

@@ -145,7 +145,7 @@ function verifyLocal(plan, { model, mu, local }) {
   demand(isLeast, "noise", mu);
 }
 
-// ---- Which wave of a plan somebody is in: mirrors `blurfit.agreement.waves`. The lot of an invitation is a
+// ---- Which wave of a plan somebody is in: mirrors `blurfit.agreement.mechanisms`. The lot of an invitation is a
 // hash of it and of the plan, so that nobody can choose it and everybody can check it. Where anyone
 // may take part this device tosses a coin, and remembers how it fell.
 

@@ -34,10 +34,13 @@ above 10⁻³⁰⁰, and by 4 ulp more because NumPy's exp is. What is left, abo
 decided by as many further bits as it takes, against bounds on r·exp(−k²/(2s²)) in decimal numbers
 of growing precision (Python's `Decimal.exp` is correctly rounded).
 
-**The bits** are those of `blurfit.randomness.bits`, at a distance from chance of less than 2⁻⁹⁸ for
-the 2¹⁶ numbers that `add` draws at once, so of less than 2⁻⁷⁴ for a million million of them:
-negligible against the thousandth of δ that is kept back for discrete noise. How many rounds a draw
-takes depends on the noise and not on what it will be added to.
+**The bits** are those of the operating system, and AES-256 keyed by them. All of blurfit's noise,
+masks, identifiers, secrets and tokens are made of `octets`, and nothing else reads the operating
+system's bits (`tests/test_architecture.py`); tests that replay bits put a function of their own in
+its place. They are at a distance from chance of less than 2⁻⁹⁸ for the 2¹⁶ numbers that `add` draws
+at once, so of less than 2⁻⁷⁴ for a million million of them: negligible against the thousandth of δ
+that is kept back for discrete noise. How many rounds a draw takes depends on the noise and not on
+what it will be added to.
 
 **Sums.** The sum of n such k is as good as one discrete Gaussian of variance ns²: the logarithms of
 their probabilities differ by less than 10n·exp(−π²s²) (Kairouz, Liu and Steinke, 2021), which is
@@ -55,6 +58,7 @@ that fixes whose sums it is added to, and keeps it: a retry adds the same D
 """
 
 import math
+import os
 from dataclasses import dataclass, replace
 from decimal import MAX_EMAX, MIN_EMIN, Context
 from fractions import Fraction
@@ -62,14 +66,50 @@ from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
+from blurfit import errors
 from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.mechanisms import Lot
 from blurfit.agreement.numbers import LEAST_RATIO, MOST_RATIO
-from blurfit.agreement.waves import Lot
 from blurfit.data import BoolArray, ByteArray, FloatArray, IntArray, WordArray
-from blurfit.errors import InfeasibleError, InvalidValueError, positive, whole
+from blurfit.errors import InfeasibleError, InvalidValueError, positive
 from blurfit.learning.sums import Screen, Totals, rows_that_add_exactly
-from blurfit.randomness import bits
+
+# ---- the one source of bits
+
+
+def octets(count: int) -> bytes:
+    """Return so many bytes, straight from the operating system."""
+    return os.urandom(count)
+
+
+def words(count: int) -> WordArray:
+    """Return words of 64 uniform bits: a key stream of AES-256, each call with a key of its own.
+
+    Counter mode with 256 bits of the operating system as the key, so threads and forked processes
+    never share a stream. The b = count/2 blocks of 128 bits are at a distance of at most b²/2¹²⁹
+    from chance, because blocks of a permutation do not repeat, as long as AES-256 is what it is
+    believed to be (`blurfit.messages.submissions` assumes the same).
+    """
+    stream = Cipher(algorithms.AES256(octets(32)), modes.CTR(bytes(16))).encryptor()
+    return np.frombuffer(stream.update(bytes(8 * count)), dtype="<u8").astype(np.uint64, copy=False)
+
+
+def whole(bits: int) -> int:
+    """Return a whole number of so many uniform bits."""
+    return int.from_bytes(octets((bits + 7) // 8)) >> (-bits % 8)
+
+
+def below(limit: int) -> int:
+    """Return a uniform whole number from 0 to limit − 1; those that are larger are drawn again."""
+    bits = (limit - 1).bit_length()
+    while (found := whole(bits)) >= limit:
+        pass
+    return found
+
+
+# ---- noise
 
 SLOTS = 2**16
 DEVIATIONS = 6  # K/s at least: beyond it, the last slot
@@ -138,10 +178,10 @@ def _counts(peak: int, heights: np.ndarray[tuple[int], np.dtype[np.float64]]) ->
 def draw(ratio: float, count: int) -> IntArray:
     """Draw `count` independent whole numbers from the discrete Gaussian with s = `ratio`."""
     cells = cells_of(ratio)
-    found, kept = _round(cells, bits.words(count))
+    found, kept = _round(cells, words(count))
     again = np.flatnonzero(~kept)
     while len(again):  # some 3 of 100 (more for s < 1)
-        values, kept = _round(cells, bits.words(len(again)))
+        values, kept = _round(cells, words(len(again)))
         found[again[kept]] = values[kept]
         again = again[~kept]
     return found
@@ -193,10 +233,10 @@ def _look(
 def _tail(cells: Cells, *, negative: bool) -> tuple[int, bool]:
     """Draw K steps or more, for a round that fell into the last slot, and whether they are kept."""
     block = 0
-    while bits.whole(1):
+    while whole(1):
         block += 1
     length = TAIL_CELLS << cells.offset_bits
-    size = (cells.tail << cells.offset_bits) + block * length + bits.whole(length.bit_length() - 1)
+    size = (cells.tail << cells.offset_bits) + block * length + whole(length.bit_length() - 1)
     value = -1 - size if negative else size
     factor = Fraction(cells.peak * 2 ** (block + 1) * TAIL_CELLS)
     kept = _below(factor, value, cells.ratio, 0, 0)
@@ -215,7 +255,7 @@ def _below(factor: Fraction, value: int, ratio: float, coin: int, known: int) ->
     logarithm = float(exponent) + math.log(factor.numerator) - math.log(factor.denominator)
     digits = 20 + known // 3
     while True:
-        coin, known, digits = coin << 64 | bits.whole(64), known + 64, digits + 20
+        coin, known, digits = coin << 64 | whole(64), known + 64, digits + 20
         if coin and logarithm < -known:
             return False
         low, high = (factor * bound for bound in _exp(exponent, digits))
@@ -323,7 +363,7 @@ def to_grid_at_random(values: npt.ArrayLike, step: float) -> FloatArray:
     which it jumps: two values end up at most one step further apart than they are.
     """
     steps = _steps(np.asarray(values, dtype=np.float64), step)
-    drawn = (bits.words(steps.size) >> np.uint64(11)).astype(np.float64).reshape(steps.shape)
+    drawn = (words(steps.size) >> np.uint64(11)).astype(np.float64).reshape(steps.shape)
     return np.asarray((np.floor(steps + drawn * 2.0**-53) + 0.0) * step)
 
 
@@ -338,20 +378,20 @@ def dither(values: npt.ArrayLike, step: float, fine: float) -> FloatArray:
     halvings = round(math.log2(step / fine))
     if halvings == 0:
         return given
-    drawn = bits.words(given.size) >> np.uint64(64 - halvings)
+    drawn = words(given.size) >> np.uint64(64 - halvings)
     choices = drawn.astype(np.float64).reshape(given.shape)
     return _in_steps(given, fine) * fine + (choices - 2.0 ** (halvings - 1)) * fine
 
 
 def new_identifiers(count: int) -> npt.NDArray[np.uint8]:
     """Draw an identifier for each of so many submissions: (count, 16) bytes."""
-    whole(count=count)
-    return np.frombuffer(bits.octets(16 * count), dtype=np.uint8).reshape(count, 16)
+    errors.whole(count=count)
+    return np.frombuffer(octets(16 * count), dtype=np.uint8).reshape(count, 16)
 
 
 def new_secret() -> str:
     """Draw 256 bits, from which a receipt's identifiers follow (`blurfit.messages.submissions`)."""
-    return bits.octets(32).hex()
+    return octets(32).hex()
 
 
 def new_groups(lot: Lot, count: int, first: int = 1) -> ByteArray:
@@ -359,10 +399,10 @@ def new_groups(lot: Lot, count: int, first: int = 1) -> ByteArray:
 
     In proportion to how many people each wave waits for, in a random order (`Lot.shares`).
     """
-    offset = bits.whole(128) * lot.in_all(first) >> 128
+    offset = whole(128) * lot.in_all(first) >> 128
     shares = lot.shares(count, offset, first)
     groups = np.repeat(np.arange(1, len(shares) + 1, dtype=np.uint8), shares)
-    return groups[np.argsort(bits.words(count))]
+    return groups[np.argsort(words(count))]
 
 
 def _in_steps(values: npt.ArrayLike, step: float) -> FloatArray:

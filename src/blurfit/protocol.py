@@ -1,18 +1,32 @@
-"""Talk to a service over a bad connection: try again with patience, and turn refusals into errors.
+"""What both ends of the wire share: names, refusals, secrets, and talking over a bad connection.
 
-Everything that blurfit sends may be sent twice and counts once, so whatever got no answer is simply
-sent again. Whoever answers is a stranger: an answer is read up to so many bytes and seconds, and a
-compressed one, which may stand for far more, is refused.
+**Refusals** are problem documents (RFC 9457): `type` is what a program looks at, `detail` what a
+person reads. Nothing that was submitted is ever repeated. One table says which error is which kind
+of problem, for the service that writes the document and for the client that turns it into the same
+error again.
+
+**Tokens and invitations** are 256 random bits each. Whoever checks one keeps its SHA-256 alone,
+from which it cannot be recovered: there are no short or human tokens to guess, so no slow hash is
+needed.
+
+**Requests.** Everything that blurfit sends may be sent twice and counts once, so whatever got no
+answer is simply sent again. Whoever answers is a stranger: an answer is read up to so many bytes
+and seconds, and a compressed one, which may stand for far more, is refused.
 
 Whatever has changed its meaning since version 1 has changed its name. Under the old names a service
-answers nothing but that the other end is of another release (`OUTDATED`).
+answers nothing but that the other end is of another release (`OTHER_RELEASE`).
 """
 
+import hashlib
+import hmac
 import ipaddress
 import time
 from abc import ABC, abstractmethod
+from base64 import urlsafe_b64encode
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any, Literal, Self
 from urllib.parse import urlencode
 from urllib.request import getproxies
@@ -20,7 +34,9 @@ from urllib.request import getproxies
 import httpx2 as httpx
 import msgspec
 
+from blurfit import errors, private_files, randomness
 from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.mechanisms import Lot
 from blurfit.agreement.plan import Agreed
 from blurfit.agreement.terms import most_left_out
 from blurfit.data import read_json
@@ -28,9 +44,6 @@ from blurfit.errors import TRY_AGAIN, BlurfitError, ConflictError, InvalidValueE
 from blurfit.messages.submissions import KIND_OF, Role
 from blurfit.model.model import PublishedModel
 from blurfit.model.release import PublishedMoments
-from blurfit.protocol import tokens
-from blurfit.protocol.problems import as_error
-from blurfit.randomness import bits
 
 COLLECTIONS = "/collections"
 ONE_COLLECTION = COLLECTIONS + "/{fingerprint}"
@@ -47,7 +60,7 @@ PROBLEM = "application/problem+json"
 OLD_PLACES = ("/plans", "/agreements", "/deeds")
 OLD_SHARES = "/shares/"
 OLD_BINARY = "application/vnd.blurfit.submission"
-OUTDATED = (
+OTHER_RELEASE = (
     "This service is of another release of blurfit than whoever asks, and nothing was done. Let "
     "both use the same release: install the current one, or load the page again."
 )
@@ -95,6 +108,202 @@ def path_of(fingerprint: str) -> str:
 def media_type(header: str) -> str:
     """Return the media type that a Content-Type header names, without its parameters."""
     return header.partition(";")[0].strip().lower()
+
+
+# ---- refusals
+
+_TYPE = "urn:blurfit:problem:"
+
+
+class Problem(msgspec.Struct):
+    """A problem document."""
+
+    type: str = ""
+    title: str = ""
+    status: int = 0
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of refusal: the last part of its `type`, its status, its title, and when to return."""
+
+    name: str
+    status: int
+    title: str
+    retry_after: int | None = None
+
+    def problem(self, detail: str) -> Problem:
+        """Return the document of one such refusal."""
+        return Problem(_TYPE + self.name, self.title, self.status, detail)
+
+
+INVALID = Kind("invalid", 400, "This cannot be accepted")
+UNAUTHORISED = Kind("unauthorised", 401, "The administrator's token is needed")
+NOT_INVITED = Kind("not-invited", 403, "You need an invitation")
+NOT_FOUND = Kind("not-found", 404, "There is nothing here")
+UNKNOWN = Kind("unknown-collection", 404, "There is no such survey here")
+NOT_PUBLISHED = Kind("not-published", 404, "Nothing has been published yet")
+NOT_ALLOWED = Kind("method-not-allowed", 405, "This cannot be done here")
+TOO_SLOW = Kind("too-slow", 408, "The body did not arrive in time")
+OTHER_GROUP = Kind("other-group", 409, "Another group is asked now")
+CONFLICT = Kind("conflict", 409, "This contradicts what is there already")
+CLOSED = Kind("closed", 409, "The survey has closed")
+WAVE_CLOSED = Kind("wave-closed", 409, "This group has closed")
+DATE_CLOSED = Kind("date-closed", 409, "The survey closed at its date")
+BELOW_QUORUM = Kind("below-quorum", 409, "Too few contributors")
+INFEASIBLE = Kind("infeasible", 409, "This is not possible as things stand")
+TOO_LARGE = Kind("too-large", 413, "The body is too large")
+WRONG_TYPE = Kind("unsupported-media-type", 415, "The body is of another kind")
+OUTDATED = Kind("outdated", 426, "Another release of blurfit is needed")
+TOO_MANY = Kind("too-many-requests", 429, "Too many requests from this address", retry_after=1)
+CROWDED = Kind("crowded", 429, "Too much comes to this survey", retry_after=2)
+UNEXPECTED = Kind("unexpected", 500, "Something went wrong here")
+OTHER_DATABASE = Kind("other-database", 502, "The other database did not help", retry_after=2)
+BETWEEN_WAVES = Kind("between-waves", 503, "The next group is about to be asked", retry_after=1)
+PAUSED = Kind("paused", 503, "The survey is paused", retry_after=30)
+BUSY = Kind("busy", 503, "Too much comes at once", retry_after=2)
+UNAVAILABLE = Kind("unavailable", 503, "Storage is not available", retry_after=2)
+
+# Which error is which kind; the first that fits, so the particular come before the general.
+KINDS: tuple[tuple[type[BlurfitError], Kind], ...] = (
+    (errors.UnknownCollectionError, UNKNOWN),
+    (errors.NotPublishedError, NOT_PUBLISHED),
+    (errors.NotInvitedError, NOT_INVITED),
+    (errors.ConflictError, CONFLICT),
+    (errors.OtherGroupError, OTHER_GROUP),
+    (errors.WaveClosedError, WAVE_CLOSED),
+    (errors.DateClosedError, DATE_CLOSED),
+    (errors.PausedError, PAUSED),
+    (errors.BetweenWavesError, BETWEEN_WAVES),
+    (errors.ClosedError, CLOSED),
+    (errors.BelowQuorumError, BELOW_QUORUM),
+    (errors.InvalidValueError, INVALID),
+    (errors.InfeasibleError, INFEASIBLE),
+    (errors.StorageError, UNAVAILABLE),
+    (ServiceError, OTHER_DATABASE),
+    (BlurfitError, INVALID),
+)
+
+
+class RequestError(Exception):
+    """A refusal that is about the request and not about what is in it."""
+
+    def __init__(self, kind: Kind, detail: str) -> None:
+        super().__init__(detail)
+        self.kind = kind
+
+
+def of_error(error: BlurfitError | RequestError) -> tuple[Kind, Problem]:
+    """Return what a service answers when an error was raised."""
+    if isinstance(error, RequestError):
+        return error.kind, error.kind.problem(str(error))
+    kind = next(kind for cause, kind in KINDS if isinstance(error, cause))
+    detail = str(error)
+    if kind is UNAVAILABLE:  # the words of the storage itself are for the log
+        detail = "Nothing was kept. Send the same request again later; it will be counted once."
+    return kind, kind.problem(detail)
+
+
+def as_error(document: bytes, status: int) -> BlurfitError:
+    """Return the error that a refusal stands for; of the request itself, a ServiceError."""
+    try:
+        problem = msgspec.json.decode(document, type=Problem)
+    except (msgspec.MsgspecError, UnicodeError):
+        problem = Problem()
+    detail = problem.detail or f"The service answered {status}."
+    for cause, kind in KINDS:
+        if problem.type == _TYPE + kind.name and cause is not ServiceError:
+            return cause(detail)
+    return ServiceError(detail, status)
+
+
+# ---- tokens and invitations
+
+LEAST_LENGTH = 32
+
+
+def new_token() -> str:
+    """Return a fresh secret that can be put into a link: 43 letters, digits, - and _."""
+    return urlsafe_b64encode(randomness.octets(32)).rstrip(b"=").decode()
+
+
+def new_shares(lot: Lot, count: int, first: int = 1) -> list[int]:
+    """Draw how many of so many invitations are for each wave of a plan, from wave `first` on."""
+    return lot.shares(count, randomness.below(lot.in_all(first)), first)
+
+
+def new_in_groups(lot: Lot, shares: Sequence[int]) -> list[str]:
+    """Return fresh invitations to a plan, so many for each of its waves, in a random order.
+
+    A token's lot is a hash of it, so tokens that are sorted by their letters are in an order that
+    has nothing to do with their groups.
+    """
+    found: list[list[str]] = [[] for _ in shares]
+    while any(len(some) < wanted for some, wanted in zip(found, shares, strict=True)):
+        token = new_token()
+        place = lot.group_of(hashed(token)) - 1
+        if len(found[place]) < shares[place]:
+            found[place].append(token)
+    return sorted(token for some in found for token in some)
+
+
+def joined(made: Sequence[Sequence[str]], lot: Lot | None = None) -> list[tuple[str, ...]]:
+    """Pair the invitations of both databases, one of each for every person: for a plan within a
+    group, so that both databases find the same one, and in a random order again.
+    """
+    if lot is None:
+        return list(zip(*made, strict=True))
+    by_group = [sorted(some, key=lambda one: lot.group_of(hashed(one))) for some in made]
+    return sorted(zip(*by_group, strict=True))
+
+
+def hashed(token: str) -> bytes:
+    """Return what a store keeps of a token."""
+    return hashlib.sha256(token.encode()).digest()
+
+
+def matches(token: str, expected: bytes) -> bool:
+    """Tell whether a token's hash was kept; it takes the same time whatever differs."""
+    return hmac.compare_digest(hashed(token), expected)
+
+
+def for_agreement(secret: str, fingerprint: str) -> str:
+    """Return what two databases that share a secret know each other by under one agreement.
+
+    HMAC-SHA256 of the fingerprint, which covers both addresses: whoever is named by an agreement
+    learns what is good under that agreement alone, and neither the secret nor anything for another.
+    """
+    message = b"blurfit peer " + fingerprint.encode()
+    return hmac.new(secret.encode(), message, hashlib.sha256).hexdigest()
+
+
+def verification_key(secret: str, fingerprint: str) -> bytes:
+    """Return the key with which two databases that share a secret verify proofs."""
+    message = b"blurfit proofs " + fingerprint.encode()
+    return hmac.new(secret.encode(), message, hashlib.sha256).digest()
+
+
+def read_token(path: Path) -> str:
+    """Read the token in a file; refuse one that could be guessed."""
+    try:
+        token = path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeError) as error:
+        raise InvalidValueError(
+            f"Expected {str(path)!r} to be a file with the administrator's token, which "
+            f"`blurfit serve` prints and writes at its first start: {error}."
+        ) from error
+    if len(token) < LEAST_LENGTH or not token.isascii() or not token.isprintable():
+        raise InvalidValueError(
+            f"Expected a token of at least {LEAST_LENGTH} printable characters in {str(path)!r}; "
+            "remove the file, and `blurfit serve` writes a good one."
+        )
+    return token
+
+
+def write_token(path: Path, token: str) -> None:
+    """Put a token into a new file that nobody else can read."""
+    private_files.write(path, token + "\n", only_new=True)
 
 
 # ---- requests
@@ -205,7 +414,7 @@ class Exchange(Closeable):
                     "Is the service running, and is the address right?"
                 )
             # Spread out, so that not everyone who was sent away comes back at the same moment.
-            wait = max(wait, pause * (0.5 + bits.below(1000) / 1000))
+            wait = max(wait, pause * (0.5 + randomness.below(1000) / 1000))
             if time.monotonic() + wait > deadline:
                 raise failure
             self._pause(wait)
@@ -331,9 +540,9 @@ class RemoteDatabase(Exchange):
         each of them waits for; `shares` says how many are for each wave, where that is drawn
         already, for another database.
         """
-        made = tokens.new_in_groups(agreed.lot, shares or self.shares(agreed, count))
+        made = new_in_groups(agreed.lot, shares or self.shares(agreed, count))
         for start in range(0, count, HASHES_AT_ONCE):
-            some = [tokens.hashed(one).hex() for one in made[start : start + HASHES_AT_ONCE]]
+            some = [hashed(one).hex() for one in made[start : start + HASHES_AT_ONCE]]
             self._post(agreed, "invitations", {"hashes": some})
         return made
 
@@ -344,7 +553,7 @@ class RemoteDatabase(Exchange):
             return [count]
         waves = decoded(self.get(path_of(lot.plan)))["waves"]
         released = sum(one["state"] == "released" for one in waves)
-        return tokens.new_shares(lot, count, min(released + 1, len(lot.people)))
+        return new_shares(lot, count, min(released + 1, len(lot.people)))
 
     def status(self, agreed: Agreed) -> State:
         """Return state, count and quorum, and those of each wave."""

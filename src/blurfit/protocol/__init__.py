@@ -1,1 +1,0 @@
-"""What both ends of the wire share."""

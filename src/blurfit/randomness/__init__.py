@@ -1,1 +1,0 @@
-"""The operating system's bits, and exact noise: what contributors and databases draw from."""
