@@ -367,7 +367,7 @@ class HazardMap(PublicMap):
     events: float = 1.0  # L ≥ 1, the expected events until which a person is observed
     radius: float = 1.0  # r ≥ 1; a person with ‖f‖ > r√p counts less
     kind = "hazard"
-    written = "bands", "events", "radius"
+    written: ClassVar[tuple[str, ...]] = "bands", "events", "radius"
     robust: ClassVar[bool] = False
     balance: ClassVar[float] = BALANCE
 

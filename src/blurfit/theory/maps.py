@@ -551,7 +551,7 @@ class ResidualMap(PublicMap):
     robust: bool = False  # whether squared errors are sent as well
     stride: int = 1  # every how many-th row that is held sends them: they are a spread alone
     kind = "residual"
-    written = "radius", "scale", "bound", "weights", "robust", "stride"
+    written: ClassVar[tuple[str, ...]] = "radius", "scale", "bound", "weights", "robust", "stride"
     robust_weight: ClassVar[float] = 0.5  # ω, which costs a 25th more noise
 
     def __post_init__(self) -> None:
@@ -633,7 +633,7 @@ class NewtonMap(PublicMap):
     radius: float = 1.0  # r ≥ 1; a record with ‖f‖ > r√p counts less
     robust: bool = False  # whether the squared slopes are sent as well
     kind = "newton"
-    written = "constant", "radius", "robust"
+    written: ClassVar[tuple[str, ...]] = "constant", "radius", "robust"
 
     def __post_init__(self) -> None:
         within(0.01, 100.0, constant=self.constant)
@@ -711,7 +711,7 @@ class GaugeMap(PublicMap):
     errors: FloatArray  # where the bins of |g| end
     joint: bool = False  # whether pairs of bins are counted
     kind = "gauge"
-    written = "scale", "features", "errors", "joint"
+    written: ClassVar[tuple[str, ...]] = "scale", "features", "errors", "joint"
     robust: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
