@@ -220,29 +220,6 @@ def test_codes_to_print() -> None:
     assert "one-token" not in page  # the code alone carries it
 
 
-@pytest.mark.parametrize(
-    ("address", "typed", "message"),
-    [
-        ("third", "--count 2 --both token.txt", "one of the agreement's two databases"),
-        ("third", "--count 2 --join theirs.txt", "one of the agreement's two databases"),
-        ("first", "--count 3 --join theirs.txt", "to hold 3 invitations of the other database"),
-        ("second", "--count 2 --join pairs.txt", "to hold 2 invitations of the other database"),
-    ],
-)
-def test_invitations_of_two_databases_are_joined_whole_or_not_at_all(
-    blurfit, propose, address, typed, message
-) -> None:
-    databases = [("Office", "https://first.example"), ("University", "https://second.example")]
-    propose(databases=databases).save(blurfit.folder / "agreement.json")
-    (blurfit.folder / "theirs.txt").write_text("one\nother\n")
-    (blurfit.folder / "pairs.txt").write_text("one,two\nother,more\n")
-    (blurfit.folder / "token.txt").write_text(tokens.new_token())
-    at = f"--to https://{address}.example --admin-token-file token.txt --out out.txt {typed}"
-    blurfit.refused(f"invite agreement.json {at}", says=message)
-    propose().save(blurfit.folder / "agreement.json")
-    blurfit.refused(f"invite agreement.json {at}", says="it has only one database")
-
-
 # ---- steer
 
 

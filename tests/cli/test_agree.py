@@ -1,14 +1,13 @@
 """From a schema and its terms to an agreement, and an example to begin with."""
 
 import json
-from pathlib import Path
 from types import SimpleNamespace
 
 import click
 import pytest
 from click.testing import CliRunner
 
-from blurfit import Binary, Categorical, InvalidValueError
+from blurfit import Binary, Categorical
 from blurfit.agreement import terms as module
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.numbers import records_worth
@@ -164,40 +163,6 @@ def test_what_makes_little_sense_is_said(agree, typed: list[str], word: str) -> 
     assert word in said
 
 
-@pytest.mark.parametrize(
-    ("text", "arguments", "message"),
-    [
-        ("[[features]", PROMISE, "schema.toml"),
-        (NUMBER.replace("upper = 100\n", ""), PROMISE, "upper"),
-        (NUMBER, [*PROMISE, "--loss", "squared"], "Expected no loss='squared' with mechanism="),
-        (NUMBER, [*PROMISE, "--mechanism", "input"], "weight_bound"),
-        (NUMBER, [*PROMISE[:-1], "0"], "quorum"),
-        (NUMBER, PROMISE[:2], "Expected --delta, --quorum: type it, or write it under [terms]"),
-        (NUMBER + "[terms]\nepsilom = 1\n", PROMISE, "got ['epsilom']"),
-        (NUMBER, [*PROMISE, "--database", "A", "https://a.example"], "Expected two databases"),
-        (NUMBER, [*PROMISE, "--weight", "age", "1"], "Expected weights for each of"),
-    ],
-    ids=[
-        *("not TOML", "no bound", "wrong mechanism", "no weight bound", "no quorum", "too little"),
-        *("unknown term", "one database", "one weight"),
-    ],
-)
-def test_what_cannot_be_agreed_upon_is_not_written(
-    agree, tmp_path, text: str, arguments: list[str], message: str
-) -> None:
-    result = agree(text, *arguments)
-    assert result.returncode == 2
-    assert message in " ".join(result.stderr.split())
-    assert "Traceback" not in result.stderr
-    assert not result.stdout
-    assert [path.name for path in tmp_path.iterdir()] == ["schema.toml"]
-
-
-def test_an_agreement_is_no_schema(blurfit, propose) -> None:
-    propose().save(blurfit.folder / "made.json")
-    blurfit.refused("agree made.json", *PROMISE, says="is an agreement already")
-
-
 # ---- init
 
 
@@ -210,13 +175,6 @@ def test_a_schema_and_people_that_fit_it(blurfit) -> None:
     assert len(lines) == PEOPLE + 1
     assert lines[0].split(",") == [one.name for one in plan.schema.features] + ["income"]
     assert "Next: `cd a/survey`, then `blurfit agree schema.toml`." in done.stderr
-
-
-def test_nothing_is_written_over(blurfit) -> None:
-    (blurfit.folder / "schema.toml").write_text("mine")
-    blurfit.refused("init .", says="nothing is overwritten")
-    assert (blurfit.folder / "schema.toml").read_text() == "mine"
-    assert not (blurfit.folder / "people.csv").exists()
 
 
 def test_from_a_survey_that_exists(blurfit) -> None:
@@ -277,26 +235,6 @@ def test_what_is_missing_is_asked_for_at_a_terminal(blurfit, monkeypatch) -> Non
 # ---- proposals
 
 
-SCHEMA_PROPOSALS = Schema([Numeric("age", 0, 100)], Numeric("income", 0, 1))
-PLAN = schema_text(most=1)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (PLAN + "[terms]\nepsilom = 1\n", "epsilom"),
-        (PLAN + "[schema]\nquorum = 100\n", "Unknown key 'schema'"),
-        ("terms = 3\n" + PLAN, "to be a table"),
-        ("[", "plan.toml"),
-    ],
-)
-def test_what_is_no_plan_is_refused(tmp_path: Path, text: str, message: str) -> None:
-    file = tmp_path / "plan.toml"
-    file.write_text(text)
-    with pytest.raises(InvalidValueError, match=message):
-        read_proposal(file)
-
-
 @pytest.mark.parametrize(
     ("text", "numbers"),
     [
@@ -320,13 +258,6 @@ def test_bad_ranges_are_refused(text: str) -> None:
 # ---- term options
 
 
-FLAGS = {
-    "databases": "database",
-    "weights": "weight",
-    "admission": "anyone",
-    "signing_keys": "signing-key",
-    "factors": "factor",
-}
 SWITCHES = {"--no-debias": False, "--proofs": True, "--database-noise": True, "--diaries": True}
 
 

@@ -82,20 +82,6 @@ def test_a_label_comes_with_its_probability(blurfit, label) -> None:
     )
 
 
-@pytest.mark.usefixtures("number")
-def test_what_cannot_be_predicted_is_exit_code_2(blurfit) -> None:
-    (blurfit.folder / "bad.csv").write_text(TEXT + "someone,old\n")
-    (blurfit.folder / "none.csv").write_text("name\nsomeone\n")
-    for arguments, message in (
-        (["model.json", "bad.csv", "--out", "p.csv"], "a value of 'age' which is not a number"),
-        (["model.json", "none.csv", "--out", "p.csv"], "Expected the columns age"),
-        (["model.json", "people.csv", "--json"], "Expected --out besides --json"),
-        (["people.csv", "people.csv"], "Expected"),
-    ):
-        blurfit.refused("predict", *arguments, says=message)
-    assert not (blurfit.folder / "p.csv").exists()
-
-
 def test_intervals_are_the_models(blurfit) -> None:
     moments = release()
     model = moments.fit("income ~ age + married")
@@ -186,7 +172,6 @@ def test_nothing_that_is_written_is_a_formula_to_a_spreadsheet(blurfit) -> None:
 # ---- learn
 
 
-_TO_A_FILE = ["contribute", "agreement.json", "people.csv", "--out"]
 PEOPLE = {"age": np.linspace(0, 100, 30), "income": np.linspace(0, 1000, 30)}
 
 
@@ -264,39 +249,6 @@ def test_a_closed_collection_is_exported(blurfit, agreed_learn, kind, request) -
     assert PublishedModel.load(blurfit.folder / "model.json").count == 30
 
 
-@pytest.mark.parametrize(
-    ("typed", "words"),
-    [
-        (["contribute", "agreement.json", "people.csv"], "either --to SERVICE or --out FILE"),
-        (
-            [*_TO_A_FILE, "a.parquet", "--invitations", "people.csv"],
-            "no --invitations",
-        ),
-        ([*_TO_A_FILE, "a.csv"], ".parquet or .arrow"),
-        (["learn", "agreement.json", "people.csv", "--scheduler", "tcp://x:1"], "--engine dask"),
-        (["learn", "agreement.json", "people.csv"], "Parquet or Arrow file"),
-        (["learn", "agreement.json", "nothing*"], "a pattern that some match"),
-        (["learn", "agreement.json", "http://127.0.0.1:1/a.parquet"], "Cannot open"),
-        (
-            ["export", "agreement.json", "--store", "sqlite:///x.db", "--out", "a.parquet"],
-            "Nothing",
-        ),
-    ],
-)
-def test_wrong_words(blurfit, agreed_learn, typed, words) -> None:
-    (blurfit.folder / "people.csv").write_text("age,income\n1,2\n")
-    blurfit.refused(*typed, says=words)
-    assert not (blurfit.folder / "model.json").exists()
-    assert not (blurfit.folder / "a.parquet").exists()
-
-
-def test_the_sums_of_input_are_not_shown(blurfit, propose) -> None:
-    propose(mechanism="input", weight_bound=1.0).save(blurfit.folder / "agreement.json")
-    blurfit.refused(
-        "learn agreement.json nothing --moments moments.json", says="its sums are never shown"
-    )
-
-
 # ---- table
 
 
@@ -340,21 +292,6 @@ def test_for_scripts_spreadsheets_and_eyes(table, tmp_path) -> None:
     assert facts["test"]["p_value"] < 1e-6
     assert (tmp_path / "means.csv").read_text().startswith("region,estimate,standard_error")
     assert (tmp_path / "means.png").read_bytes().startswith(b"\x89PNG")
-
-
-@pytest.mark.parametrize(
-    ("typed", "words"),
-    [
-        (["shoes"], "one of the columns"),
-        (["income", "age"], "declare bands"),
-        (["income", "--quantile", "0.5"], "declare Bands"),
-        (["--quantile", "0.5"], "a QUESTION"),
-    ],
-)
-def test_what_cannot_be_told_is_refused(table, typed, words: str) -> None:
-    done = table(*typed)
-    assert done.returncode == 2
-    assert words in done.stderr
 
 
 def test_a_population_and_rows_for_other_tools(table, blurfit) -> None:
@@ -462,28 +399,6 @@ def test_for_scripts(fit) -> None:
     assert age["standard_error"] > age["privacy_error"] > 0
 
 
-@pytest.mark.parametrize(
-    ("typed", "message"),
-    [
-        (["income ~ log(age)"], "a transformation needs the records themselves"),
-        (["income ~ age:married"], "which is not in the release: it has products of two columns"),
-        (["income ~ height"], "'height'"),
-        ([FORMULA, "--ridge", "-1"], "ridge=-1.0"),
-    ],
-)
-def test_refusals(fit, tmp_path, typed, message: str) -> None:
-    refused = fit(*typed, "--out", "model.json")
-    assert refused.returncode == 2
-    assert message in " ".join(refused.stderr.split())
-    assert "Traceback" not in refused.stderr
-    assert not (tmp_path / "model.json").exists()
-
-
-def test_a_model_is_not_moments(blurfit) -> None:
-    MOMENTS.fit().save(blurfit.folder / "model.json")
-    blurfit.refused("fit model.json", says="Is this a release of moments")
-
-
 # ---- show
 
 
@@ -518,14 +433,6 @@ def test_moments(show) -> None:
     assert '`blurfit fit file.json "income ~ ."`' in done.stderr
     facts = json.loads(show(MOMENTS, "--json").stdout)
     assert (facts["kind"], facts["targets"][-1]) == ("moments", "income")
-
-
-@pytest.mark.parametrize(
-    "text", ["", "{", "[]", "3", '{"format": "other"}', "\xff", '{"format": []}']
-)
-def test_anything_else_is_refused(blurfit, text: str) -> None:
-    (blurfit.folder / "file.json").write_text(text, encoding="latin-1")
-    blurfit.refused("show file.json", says="to be an agreement, a plan, a model or moments")
 
 
 # ---- groups

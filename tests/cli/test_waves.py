@@ -110,23 +110,6 @@ def test_a_later_wave_is_not_learned_alone(collected) -> None:
     assert not (run.folder / "none.json").exists()
 
 
-@pytest.mark.parametrize(
-    ("typed", "message"),
-    [
-        (["--waves", "many"], "expected auto or a number from 1 to 9"),
-        (["--waves", "0"], "expected auto or a number from 1 to 9"),
-        (["--counts"], "Expected --waves with --counts"),
-        (["--waves", "2", "--mechanism", "input"], "mechanism='moment' for waves"),
-        (["--waves", "2", "--proofs", *TWO_DATABASES], "no proofs with waves"),
-    ],
-)
-def test_what_is_no_plan_is_not_written(blurfit, typed, message) -> None:
-    (blurfit.folder / "schema.toml").write_text(TOML)
-    written(blurfit.folder / "public.csv", people(5), NAMES)
-    blurfit.refused("agree schema.toml", *typed, says=message)
-    assert not list(blurfit.folder.glob("*.json"))
-
-
 def test_a_plan_between_two_databases_is_agreed_on(blurfit) -> None:
     (blurfit.folder / "schema.toml").write_text(TOML)
     blurfit.done("agree schema.toml --waves 2", *TWO_DATABASES)
