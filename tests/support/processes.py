@@ -34,7 +34,6 @@ PRELOADED = [
     "blurfit.service.app",
     "blurfit.service.server",
     "blurfit.protocol.http",
-    "blurfit.service.server",
     "blurfit.simulation.census",
     "blurfit.store.store",
     "formulaic",
