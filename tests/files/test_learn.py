@@ -24,11 +24,10 @@ from blurfit.contributor.sending import blur_table
 from blurfit.errors import NotCertifiedError
 from blurfit.files import learn, scan
 from blurfit.files.engines import Threads
-from blurfit.files.learn import Work, export, learn_files, release_files, release_plan, totals
+from blurfit.files.learn import export, learn_files, release_files, release_plan
 from blurfit.messages import files
 from blurfit.messages.files import open_submissions
 from blurfit.model.course import learn_plan, next_agreement
-from blurfit.model.release import Release
 from blurfit.store import database
 from support.plans import people, plan, rows, written
 from support.stores import PEOPLE, either_mechanism, propose, totals_of, write_file
@@ -138,18 +137,6 @@ def test_the_same_identifier_with_other_numbers_is_a_conflict(
     assert len(list(tmp_path.iterdir())) == 2
 
 
-def test_many_repeats_are_told_without_a_list_of_them(
-    agreement, table, tmp_path, small, monkeypatch
-) -> None:
-    monkeypatch.setattr(scan, "MOST_SUSPECTS", 10)
-    files = [
-        write_file(tmp_path / name / "a.parquet", agreement, table) for name in ("x", "y", "z")
-    ]
-    once = totals(agreement, Work.of(agreement, files[:1]), Threads(2))
-    assert once.count == ROWS
-    assert totals(agreement, Work.of(agreement, files), Threads(2)) == once
-
-
 @either_mechanism
 @pytest.mark.parametrize("engine", ["threads", "cluster"])
 def test_wrong_files_are_named_and_nothing_is_published(
@@ -256,18 +243,6 @@ def test_an_agreement_that_does_not_follow_is_refused_before_files_are_read(tmp_
         release_plan(PLAN, [], Threads())
 
 
-def test_a_cluster_gives_the_same_to_the_last_bit(tmp_path, cluster) -> None:
-    """Another machine's copy of the files, without receipts, added up by Dask."""
-    collected = collect(tmp_path)
-    expected = learn_plan(PLAN, release_plan(PLAN, collected, Threads()))
-    copies = []
-    for number, (agreement, (file,)) in enumerate(collected, start=1):
-        folder = tmp_path / "elsewhere" / f"wave{number}"
-        folder.mkdir(parents=True)
-        copies.append((agreement, [str(shutil.copy(file, folder))]))
-    assert learn_plan(PLAN, release_plan(PLAN, copies, cluster)).to_json() == expected.to_json()
-
-
 # ---- export
 
 
@@ -314,17 +289,6 @@ def test_a_closed_collection_is_handed_over(place, agreement, tmp_path) -> None:
         assert learn_files(agreement, [str(tmp_path)], Threads(1)).count == 40
         with pytest.raises(InfeasibleError, match=r"was exported to .*a\.parquet"):
             store.publish(agreement)
-
-
-def test_a_published_collection_says_which_model(place, agreement, tmp_path) -> None:
-    with Store(place) as store:
-        store.add(agreement, perturb_table(agreement, PEOPLE))
-        model = store.publish(agreement)
-        export(store, agreement.fingerprint, tmp_path / "a.parquet")
-        assert store.model(agreement.fingerprint) == model.to_json()
-        sums = store.moments_text(agreement.fingerprint)
-    expected = Release(model.to_json(), sums).mark()
-    assert read(tmp_path / "a.parquet", agreement)[0] == expected
 
 
 def test_an_empty_collection(agreement, tmp_path) -> None:
