@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from blurfit.contributor import sending
-from blurfit.contributor.blur import perturb, perturb_table
+from blurfit.contributor.blur import perturb_table
 from blurfit.contributor.client import Client
 from blurfit.contributor.sending import blur_table
 from blurfit.errors import (
@@ -14,7 +14,6 @@ from blurfit.errors import (
     ServiceError,
     WaveClosedError,
 )
-from blurfit.messages.submissions import Submission
 from blurfit.model.course import Course, follows, next_agreement
 from blurfit.protocol.tokens import hashed
 from support.lots import invitations, toss
@@ -45,25 +44,6 @@ def second_wave(store):
     follows(PLAN, [store.moments(first)], found)
     store.open(found)
     return found
-
-
-def test_a_record_is_blurred_under_a_later_wave() -> None:
-    first = release(PLAN.first(), rows(people(60), 0, PLAN.quorums[0]), np.random.default_rng(1))
-    later = next_agreement(PLAN, [first])
-    record = {"age": 40, "education": 12, "region": "west", "married": 1, "income": 30_000}
-    sent = perturb(later, record)
-    assert isinstance(sent, Submission)
-    assert len(sent.numbers) == later.width
-    many = np.array([one.numbers for one in perturb_table(later, _repeated(record, 4000))])
-    (part,) = later.parts
-    assert np.allclose(many.std(axis=0), part.deviations, rtol=0.06)
-    middle = np.abs(many.mean(axis=0) - later.exact(record))
-    assert (middle < 5 * part.deviations / np.sqrt(4000)).all()
-    assert ((many / part.step) % 1 == 0).all()
-
-
-def _repeated(record, count):
-    return {name: np.array([value] * count) for name, value in record.items()}
 
 
 @pytest.mark.parametrize("lost", ["response", "request"])
@@ -119,21 +99,6 @@ def test_a_file_of_one_wave_is_not_blurred_for_another(store, tmp_path) -> None:
 
 
 # ---- a table under a plan, whose waves open by themselves
-
-
-def test_a_table_goes_through_the_waves_and_loses_nobody(url, store, network, tmp_path) -> None:
-    """Each part is blurred for the wave that collects then; one sender is never too late."""
-    table = written(tmp_path / "people.csv", people(60, 8), NAMES)
-    store.open(PLAN)
-    first = PLAN.first()
-    with connected(url, network) as client:
-        assert client.contribute_table(PLAN, table) == 60
-        with pytest.raises(ConflictError, match="took part in this plan"):
-            client.contribute_table(PLAN, table)
-    waves = store.status(PLAN.fingerprint).waves
-    assert tuple(one.count for one in waves) == PLAN.quorums  # no part is longer than a wave needs
-    assert [one.state for one in waves] == ["released", "released"]
-    assert waves[0].fingerprint == first.fingerprint
 
 
 def test_rows_of_a_later_wave_wait_and_each_is_sent_in_its_own(
