@@ -8,7 +8,6 @@ import pytest
 from rich.console import Console, RenderableType
 
 from blurfit import (
-    About,
     Agreement,
     Binary,
     Categorical,
@@ -16,19 +15,15 @@ from blurfit import (
     Plan,
     PublishedMoments,
     Schema,
-    Wording,
     calibrate,
 )
 from blurfit.audit.examination import Finding
 from blurfit.audit.provers import Lie
 from blurfit.cli._reports import (
     advice_in_words,
-    agreement_report,
     calibration_report,
-    doubts,
     forecast_report,
     liars_in_words,
-    model_facts,
     moments_facts,
     moments_report,
     number,
@@ -57,33 +52,6 @@ SCHEMA = Schema(
     [Numeric("age", 0, 100), Binary("married"), Categorical("region", ["north", "south"])],
     Numeric("income", 0, 1000).above(370),
 )
-TERMS = {"epsilon": 1, "delta": 1e-6, "quorum": 500}
-
-
-@pytest.mark.parametrize("neighbours", ["replace", "zero-out"])
-@pytest.mark.parametrize(
-    ("mechanism", "releases"), [("input", "one model, once"), ("moment", "any number of models")]
-)
-def test_relation_quorum_and_releases_are_told(neighbours, mechanism, releases) -> None:
-    relation = {"replace": "record were replaced", "zero-out": "were blanked out"}[neighbours]
-    terms = TERMS | {"mechanism": mechanism, "neighbours": neighbours}
-    if mechanism == "input":
-        terms["weight_bound"] = 1.0
-    agreement = Agreement.propose(SCHEMA, **terms)
-    for told in (
-        words(agreement_report(agreement)),
-        words(calibration_report(agreement.calibration)),
-    ):
-        assert relation in told
-        assert "at least 500 honest records" in told
-        assert releases in told
-    told = words(agreement_report(agreement))
-    assert "(1, 1e-06)-differentially private" in told  # of the agreement, not what noise was for
-    assert (
-        "Asked: age (0 to 100), married (yes or no), region (north | south), income (above 370)."
-        in told
-    )
-    assert f"{agreement.width} │ numbers per person" in told
 
 
 def test_the_papers_claim_is_not_passed_off_as_proved() -> None:
@@ -92,45 +60,7 @@ def test_the_papers_claim_is_not_passed_off_as_proved() -> None:
     assert "-differentially private" not in told
 
 
-def test_doubts_are_about_epsilon_delta_and_quorum() -> None:
-    found = doubts(Agreement.propose(SCHEMA, epsilon=30, delta=0.5, quorum=4))
-    assert len(found) == 3
-    assert "any number of times as likely" in found[0]
-    assert "δ = 0.5 is more than one in 4" in found[1]
-    assert "With 4 contributors the noise" in found[2]
-
-
-def test_moments_are_told_with_their_correlations() -> None:
-    told = moments_report(release())
-    words = " ".join(told.split())
-    assert words.startswith("20,000 people (at least 20,000 were required) answered age (18 to 90)")
-    assert (
-        "is (1, 1e-06)-differentially private (neighbours: replace). Each record was blurred"
-        in words
-    )
-    assert "May be predicted: age, education, region, married, income." in words
-    line = next(line for line in told.splitlines() if line.startswith("education     "))
-    assert float(line.split()[-1]) == pytest.approx(0.62, abs=0.05)  # with income
-
-
-def test_an_agreement_says_who_asks_in_words_and_what_is_risked() -> None:
-    about = About(title="Work", purpose="Wages [bold]", organiser="The Office")
-    region = Categorical(
-        "region", ["n", "s"], True, Wording(title="Region", labels={"n": "north", "s": "south"})
-    )
-    agreement = Agreement.propose(Schema([region], Numeric("pay", 0, 9), about=about), **TERMS)
-    told = words(agreement_report(agreement))
-    for piece in (
-        "Work Purpose: Wages [bold] Asked by: The Office",
-        "Region (north | south, or not said), pay (0 to 9)",
-        "at most 55 times in 100; a coin is right 50 times in 100",
-    ):
-        assert piece in told
-
-
 # ---- releases and models, for scripts
-
-MOMENTS = release()
 
 
 def test_what_the_noise_drowns_is_null() -> None:
@@ -138,17 +68,6 @@ def test_what_the_noise_drowns_is_null() -> None:
     facts = moments_facts(release(count=500, epsilon=0.1, schema=schema))
     assert facts["correlations"][0] == [None, None]
     assert "NaN" not in json.dumps(facts)
-
-
-def test_a_model_with_errors_and_one_with_classes() -> None:
-    model = MOMENTS.fit()
-    facts = model_facts(model)["outputs"]["income"]
-    assert facts["predicting"]["age"] == model.coefficients.effects["age"]
-    assert [one["name"] for one in facts["estimates"]][:2] == ["(intercept)", "age"]
-    assert facts["r_squared"] == model.inference[0].r_squared
-    classes = model_facts(MOMENTS.fit(target="region"))
-    assert list(classes["outputs"]) == ["north", "south", "west"]
-    assert json.loads(json.dumps(classes)) == classes
 
 
 def test_sums_without_correlations_are_shown_too() -> None:

@@ -93,15 +93,6 @@ def test_a_token_file_is_written_for_its_owner_and_another_is_refused(blurfit) -
 # ---- how it ends, and what it says meanwhile
 
 
-def test_a_supervisor_stops_it_cleanly_and_no_address_was_logged(blurfit) -> None:
-    with blurfit.serving() as served:
-        assert httpx.get(f"{served.url}/nowhere", **PLAIN).status_code == 404
-        code, out, err = served.stop(signal.SIGTERM)
-        assert not err
-        assert code == 0
-        assert out == "Stopped; what was acknowledged is stored.\n"
-
-
 def test_options_about_the_network_reach_the_server(blurfit) -> None:
     options = ["--access-log", "--body-limit", "1", "--requests-per-second", "0.2"]
     with blurfit.serving(*options) as served:
