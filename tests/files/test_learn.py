@@ -24,7 +24,7 @@ from blurfit.contributor.sending import blur_table
 from blurfit.errors import NotCertifiedError
 from blurfit.files import learn, scan
 from blurfit.files.engines import Threads
-from blurfit.files.learn import export, learn_files, release_files, release_plan
+from blurfit.files.learn import Work, export, learn_files, release_files, release_plan, totals
 from blurfit.messages import files
 from blurfit.messages.files import open_submissions
 from blurfit.model.course import learn_plan, next_agreement
@@ -135,6 +135,18 @@ def test_the_same_identifier_with_other_numbers_is_a_conflict(
     with pytest.raises(ConflictError, match=r"row 13 of row group 1 .*b\.parquet.*a\.parquet"):
         learn_files(agreement, [str(tmp_path)], chosen)
     assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_many_repeats_are_told_without_a_list_of_them(
+    agreement, table, tmp_path, small, monkeypatch
+) -> None:
+    monkeypatch.setattr(scan, "MOST_SUSPECTS", 10)
+    files = [
+        write_file(tmp_path / name / "a.parquet", agreement, table) for name in ("x", "y", "z")
+    ]
+    once = totals(agreement, Work.of(agreement, files[:1]), Threads(2))
+    assert once.count == ROWS
+    assert totals(agreement, Work.of(agreement, files), Threads(2)) == once
 
 
 @either_mechanism

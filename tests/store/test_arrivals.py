@@ -15,7 +15,7 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.contributor.blur import perturb, perturb_table
 from blurfit.messages.submissions import Submission, Submissions
 from blurfit.protocol.tokens import hashed, new_token
-from blurfit.store import blocks
+from blurfit.store import arrivals, blocks
 from blurfit.store.arrivals import Arrival, Group, receive_new
 from blurfit.store.collections import taking
 from blurfit.store.store import Store
@@ -120,6 +120,17 @@ def test_invitations_are_used_once_and_leave_no_trace(agreement, place) -> None:
         assert kept.unused_invitations(agreement.fingerprint) == 0
         vouched = perturb_table(agreement, people(3))  # by whoever holds the store
         assert kept.add(agreement, vouched) == 3
+
+
+def test_names_that_were_put_in_order_are_still_known(agreement, place, monkeypatch) -> None:
+    monkeypatch.setattr(arrivals, "MOST_RECENT", 10)
+    batch = perturb_table(agreement, PEOPLE)
+    with Store(place) as kept:
+        for one in batch:
+            assert kept.add(agreement, one) == 1
+        assert kept.add(agreement, batch) == 0
+        assert kept.add(agreement, changed(next(iter(batch)), agreement)) == 0
+        assert kept.count(agreement) == 40
 
 
 def test_damage_is_noticed_and_nothing_is_published(agreement, place) -> None:
