@@ -24,6 +24,7 @@ from blurfit.cli._reports import (
     calibration_report,
     forecast_report,
     liars_in_words,
+    model_facts,
     moments_facts,
     moments_report,
     number,
@@ -62,12 +63,25 @@ def test_the_papers_claim_is_not_passed_off_as_proved() -> None:
 
 # ---- releases and models, for scripts
 
+MOMENTS = release()
+
 
 def test_what_the_noise_drowns_is_null() -> None:
     schema = Schema([Numeric("age", -1e9, 1e9)], Numeric("income", 0, 100_000))  # all near 0
     facts = moments_facts(release(count=500, epsilon=0.1, schema=schema))
     assert facts["correlations"][0] == [None, None]
     assert "NaN" not in json.dumps(facts)
+
+
+def test_a_model_with_errors_and_one_with_classes() -> None:
+    model = MOMENTS.fit()
+    facts = model_facts(model)["outputs"]["income"]
+    assert facts["predicting"]["age"] == model.coefficients.effects["age"]
+    assert [one["name"] for one in facts["estimates"]][:2] == ["(intercept)", "age"]
+    assert facts["r_squared"] == model.inference[0].r_squared
+    classes = model_facts(MOMENTS.fit(target="region"))
+    assert list(classes["outputs"]) == ["north", "south", "west"]
+    assert json.loads(json.dumps(classes)) == classes
 
 
 def test_sums_without_correlations_are_shown_too() -> None:

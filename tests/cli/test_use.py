@@ -113,6 +113,14 @@ def test_classes_come_with_their_probabilities(blurfit) -> None:
     np.testing.assert_allclose(shares, model.predict_proba(people), atol=5.1e-5)
 
 
+def test_the_statement_of_moments(blurfit) -> None:
+    moments = release()
+    moments.save(blurfit.folder / "moments.json")
+    told = blurfit.done("statement moments.json")
+    assert told.stdout.rstrip("\n") == as_markdown(moments).rstrip("\n")
+    assert "Blurred sums of all products of two of **age" in told.stdout
+
+
 def test_the_statement_in_every_form(blurfit, number) -> None:
     markdown = blurfit("statement model.json")
     assert (markdown.returncode, markdown.stderr) == (0, "")

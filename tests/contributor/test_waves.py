@@ -101,6 +101,21 @@ def test_a_file_of_one_wave_is_not_blurred_for_another(store, tmp_path) -> None:
 # ---- a table under a plan, whose waves open by themselves
 
 
+def test_a_table_goes_through_the_waves_and_loses_nobody(url, store, network, tmp_path) -> None:
+    """Each part is blurred for the wave that collects then; one sender is never too late."""
+    table = written(tmp_path / "people.csv", people(60, 8), NAMES)
+    store.open(PLAN)
+    first = PLAN.first()
+    with connected(url, network) as client:
+        assert client.contribute_table(PLAN, table) == 60
+        with pytest.raises(ConflictError, match="took part in this plan"):
+            client.contribute_table(PLAN, table)
+    waves = store.status(PLAN.fingerprint).waves
+    assert tuple(one.count for one in waves) == PLAN.quorums  # no part is longer than a wave needs
+    assert [one.state for one in waves] == ["released", "released"]
+    assert waves[0].fingerprint == first.fingerprint
+
+
 def test_rows_of_a_later_wave_wait_and_each_is_sent_in_its_own(
     url, store, network, tmp_path
 ) -> None:

@@ -21,7 +21,7 @@ from blurfit.service import answers, endpoints
 from blurfit.service import answers as kept
 from blurfit.service.answers import Kept, Metrics, Shelf, for_strangers, shown
 from blurfit.service.app import Limits, Service
-from blurfit.service.limits import BYTES_OF_A_REQUEST, Turns
+from blurfit.service.limits import BYTES_OF_A_REQUEST, LONG, Turns
 from blurfit.service.website import POLICY
 from blurfit.store.collections import Status, WaveStatus
 from support import ed25519, sharing
@@ -242,6 +242,23 @@ def test_answers_are_paid_by_their_size(store) -> None:
 
 def made(text: str, version: int | None = None) -> Kept:
     return Kept.made(text, "text/plain", version=version)
+
+
+def test_whoever_asks_at_once_waits_for_the_same_work() -> None:
+    found: list[str] = []
+
+    def find() -> str:
+        found.append("once")
+        return "x" * (LONG + 1)
+
+    async def run() -> None:
+        shelf = Shelf(Turns())
+        answers = await asyncio.gather(*(shelf.get("name", find, made) for _ in range(20)))
+        assert all(one is answers[0] for one in answers)
+        assert await shelf.get("name", find, made) is answers[0]
+
+    asyncio.run(run())
+    assert found == ["once"]
 
 
 def test_so_many_bytes_are_kept_and_the_newest_whatever_it_takes() -> None:

@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 
 from blurfit.contributor.blur import perturb, perturb_table
 from blurfit.errors import InvalidValueError
-from blurfit.messages.submissions import OVERHEAD
+from blurfit.messages.submissions import OVERHEAD, Submissions
 from blurfit.protocol import tokens
 from blurfit.protocol.http import BINARY, JSON, OCTETS
 from blurfit.protocol.problems import RequestError
@@ -391,6 +391,21 @@ def test_half_sent_bodies_are_refused_beyond_one_allowance(path, monkeypatch) ->
         asyncio.run(run())
         assert set(flood.refusals) == {503}
         assert service._allowance == Allowance(total=10_000), "all of it was given back"
+
+
+def test_a_batch_that_is_known_is_not_written_again(http, store, agreement, monkeypatch) -> None:
+    """And a batch in which something is new still is."""
+    path = opened(http, agreement)
+    many = perturb_table(agreement, {name: np.resize(of, 400) for name, of in PEOPLE.items()})
+    assert send(http, path, many.to_bytes()).json() == {"accepted": 400, "new": 400}
+    received = []
+    receive = store.receive
+    monkeypatch.setattr(store, "receive", lambda *a: (received.append(1), receive(*a))[1])
+    assert send(http, path, many.to_bytes()).json() == {"accepted": 400, "new": 0}
+    assert not received
+    more = Submissions.gather([*many, perturb(agreement, {"age": 30, "income": 20})])
+    assert send(http, path, more.to_bytes()).json() == {"accepted": 401, "new": 1}
+    assert received == [1]
 
 
 def test_rows_are_limited_and_not_requests(store, agreement) -> None:
