@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+import threading
 
 import dask
 import numpy as np
@@ -22,6 +23,24 @@ from blurfit.files.engines import Cluster, Threads
 from blurfit.files.learn import Work, totals
 from blurfit.messages import files
 from blurfit.messages.files import Writer
+
+
+def test_no_more_at_a_time_than_there_are_threads() -> None:
+    running, most = set(), []
+    lock = threading.Lock()
+
+    def work(item: int) -> int:
+        with lock:
+            running.add(item)
+            most.append(len(running))
+        threading.Event().wait(0.01)
+        with lock:
+            running.remove(item)
+        return item
+
+    assert list(Threads(3)._map(work, range(20))) == list(range(20))
+    assert 1 < max(most) <= 3
+
 
 # ---- cluster
 
