@@ -61,6 +61,19 @@ def test_the_papers_claim_is_not_passed_off_as_proved() -> None:
     assert "-differentially private" not in told
 
 
+def test_moments_are_told_with_their_correlations() -> None:
+    told = moments_report(release())
+    words = " ".join(told.split())
+    assert words.startswith("20,000 people (at least 20,000 were required) answered age (18 to 90)")
+    assert (
+        "is (1, 1e-06)-differentially private (neighbours: replace). Each record was blurred"
+        in words
+    )
+    assert "May be predicted: age, education, region, married, income." in words
+    line = next(line for line in told.splitlines() if line.startswith("education     "))
+    assert float(line.split()[-1]) == pytest.approx(0.62, abs=0.05)  # with income
+
+
 # ---- releases and models, for scripts
 
 MOMENTS = release()

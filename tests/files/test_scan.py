@@ -27,6 +27,7 @@ from blurfit.files.scan import (
     records,
     repeated,
     scan,
+    suspects,
     tell_apart,
 )
 from blurfit.messages.files import Writer
@@ -233,3 +234,13 @@ def test_a_conflict_names_both_places() -> None:
     second, first = "row 9 of row group 2 of 'b.parquet'", "row 4 of row group 1 of 'a.parquet'"
     with pytest.raises(ConflictError, match=f"{name}.*{second}.*{first}"):
         tell_apart([found], TASKS, 3)
+
+
+def test_too_many_suspects_are_not_listed(monkeypatch) -> None:
+    monkeypatch.setattr(duplicates, "MOST_SUSPECTS", 4)
+    parts = [np.array([3, 9], dtype="<u8"), np.array([1, 4], dtype="<u8")]
+    found = suspects(parts)
+    assert found is not None
+    assert found.tolist() == [1, 3, 4, 9]
+    assert suspects([*parts, parts[0]]) is None
+    assert len(suspects([])) == 0

@@ -101,6 +101,21 @@ def test_a_wave_is_steered_by_its_plan_alone(store) -> None:
 # ---- steering
 
 
+def test_what_is_held_collects_and_releases_nothing(store) -> None:
+    store.open(PLAN)
+    assert store.hold(PLAN.fingerprint).state == "held"
+    fill(store, PLAN.first(), 0, FIRST + 1)
+    drive(store)
+    assert store.status(PLAN.fingerprint).waves[0].state == "collecting"
+    store.resume(PLAN.fingerprint)
+    drive(store)
+    assert store.current(PLAN.fingerprint).wave.number == 2
+    assert store.moments(PLAN.first()).count == FIRST + 1
+    store.open(AGREEMENT)
+    with pytest.raises(InfeasibleError, match="nothing to hold"):
+        store.hold(NAME)
+
+
 def test_what_has_ended_is_not_steered(store) -> None:
     store.open(PLAN)
     fill(store, PLAN.first(), 0, FIRST)
