@@ -4,7 +4,7 @@ import json
 
 from click.testing import CliRunner
 
-from blurfit.cli._options import Answer, command
+from blurfit.cli._common import Answer, command
 
 
 def test_an_answer_is_a_sentence_or_json() -> None:

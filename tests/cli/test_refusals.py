@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
+from blurfit import protocol as tokens
 from blurfit.agreement.plan import Plan
 from blurfit.contributor.blur import perturb_table
-from blurfit.protocol import tokens
-from blurfit.schema.schema import Numeric, Schema, to_toml
+from blurfit.schema.imports import to_toml
+from blurfit.schema.schema import Numeric, Schema
 from blurfit.store.store import Store
 from cli.conftest import Blurfit
 from support.joint_release import release

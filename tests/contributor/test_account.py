@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from blurfit import About, Agreement, Numeric, Schema
-from blurfit.contributor.account import Account, Entry, total
+from blurfit.contributor.sending import Account, Entry, total
 from blurfit.errors import InvalidValueError
 from blurfit.theory.gaussian import delta_of
 

@@ -31,7 +31,7 @@ from blurfit.files.scan import (
     tell_apart,
 )
 from blurfit.messages.files import Writer
-from blurfit.service.server import in_a_thread
+from blurfit.service.app import in_a_thread
 from support.stores import PEOPLE, write_file
 
 

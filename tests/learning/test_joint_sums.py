@@ -11,7 +11,7 @@ from blurfit.learning.sums import (
     JointSums,
     Noise,
 )
-from blurfit.simulation.sampler import clean_sums, draw_joint_sums
+from blurfit.simulation import clean_sums, draw_joint_sums
 
 COLUMNS = (
     JointColumn("age", 0.4),

@@ -7,7 +7,7 @@ from joint_people import NOISE, TRUTH, collected, people
 from blurfit.learning import shrinkage
 from blurfit.learning.shrinkage import linear_bayes, read_linearly
 from blurfit.learning.sums import JointColumn
-from blurfit.simulation.sampler import clean_sums, draw_joint_sums
+from blurfit.simulation import clean_sums, draw_joint_sums
 from blurfit.theory.moments import sensitivity
 from blurfit.theory.planning import public_weights
 from support.waves_by_hand import score

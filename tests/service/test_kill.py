@@ -21,7 +21,7 @@ from blurfit.contributor.client import Client
 from blurfit.messages.submissions import Submissions
 from blurfit.model.course import Course
 from blurfit.model.release import PublishedMoments
-from blurfit.protocol.http import BINARY
+from blurfit.protocol import BINARY
 from blurfit.store import blocks, release
 from blurfit.store.store import Store
 from support import processes, sender, sharing
