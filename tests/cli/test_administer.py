@@ -37,49 +37,6 @@ def send(service, agreement, rows: int) -> None:
         client.submit(perturb_table(agreement, {k: v[:rows] for k, v in PEOPLE.items()}))
 
 
-def test_a_collection_from_open_to_publish(
-    blurfit, service, agreed, asked, as_administrator
-) -> None:
-    opened = blurfit.done("open agreement.json", *as_administrator)
-    assert "Collecting from anyone: 0 submissions have come, 20 more are needed." in opened.stdout
-    page = f"{service.url}/c/{agreed.fingerprint}"
-    assert f"The page for contributors: {page}\n" in opened.stdout
-    assert "Nobody can check that" in opened.stdout
-    assert "Next: share that link" in opened.stderr
-    again = blurfit("open agreement.json", *as_administrator, "--json")
-    told = json.loads(again.stdout)
-    assert (told["fingerprint"], told["page"]) == (agreed.fingerprint, page)
-    assert (told["state"], told["count"], told["quorum"]) == ("collecting", 0, 20)
-    send(service, agreed, 19)
-    blurfit.refused("publish agreement.json", *as_administrator, says="1 more", code=4)
-    assert not (blurfit.folder / "model.json").exists()
-    send(service, agreed, 1)
-    words = blurfit("status agreement.json", *asked)
-    assert (
-        words.stdout == "Collecting from anyone: 20 submissions have come, the quorum is reached.\n"
-    )
-    assert f"Next: `blurfit publish agreement.json --to {service.url} --admin-" in words.stderr
-    publish = ["publish", "agreement.json", *as_administrator]
-    published = blurfit.done(*publish, "--moments", "moments.json")
-    model = PublishedModel.load(blurfit.folder / "model.json")
-    assert published.stdout == (
-        f"{model.summary()}\n\nWrote model.json and moments.json.\n"
-        f"Everyone can read it at {service.url}/m/{agreed.fingerprint}\n"
-    )
-    assert "`blurfit fit moments.json" in published.stderr
-    moments = PublishedMoments.load(blurfit.folder / "moments.json")
-    assert moments.fit().to_json() == model.to_json()
-    assert (model.count, model.agreement) == (20, agreed)
-    twice = json.loads(blurfit(*publish, "--out", "2.json", "--json").stdout)
-    assert (twice["model"], twice["count"]) == ("2.json", 20)
-    assert twice["page"] == f"{service.url}/m/{agreed.fingerprint}"
-    first, second = (blurfit.folder / name for name in ("model.json", "2.json"))
-    assert first.read_bytes() == second.read_bytes()
-    end = blurfit("status agreement.json", *asked, "--json")
-    told = json.loads(end.stdout)
-    assert (told["state"], told["count"], told["sums"]) == ("published", 20, True)
-
-
 def test_a_closed_collection_is_closed_for_good(
     blurfit, agreed, asked, as_administrator, database
 ) -> None:
@@ -218,29 +175,6 @@ def test_codes_to_print() -> None:
     assert page.count("<svg") == 2
     assert re.findall("<figcaption>(.*?)</figcaption>", page) == ["1", "2"]
     assert "one-token" not in page  # the code alone carries it
-
-
-@pytest.mark.parametrize(
-    ("address", "typed", "message"),
-    [
-        ("third", "--count 2 --both token.txt", "one of the agreement's two databases"),
-        ("third", "--count 2 --join theirs.txt", "one of the agreement's two databases"),
-        ("first", "--count 3 --join theirs.txt", "to hold 3 invitations of the other database"),
-        ("second", "--count 2 --join pairs.txt", "to hold 2 invitations of the other database"),
-    ],
-)
-def test_invitations_of_two_databases_are_joined_whole_or_not_at_all(
-    blurfit, propose, address, typed, message
-) -> None:
-    databases = [("Office", "https://first.example"), ("University", "https://second.example")]
-    propose(databases=databases).save(blurfit.folder / "agreement.json")
-    (blurfit.folder / "theirs.txt").write_text("one\nother\n")
-    (blurfit.folder / "pairs.txt").write_text("one,two\nother,more\n")
-    (blurfit.folder / "token.txt").write_text(tokens.new_token())
-    at = f"--to https://{address}.example --admin-token-file token.txt --out out.txt {typed}"
-    blurfit.refused(f"invite agreement.json {at}", says=message)
-    propose().save(blurfit.folder / "agreement.json")
-    blurfit.refused(f"invite agreement.json {at}", says="it has only one database")
 
 
 # ---- steer

@@ -1,21 +1,18 @@
 """From a schema and its terms to an agreement, and an example to begin with."""
 
 import json
-from pathlib import Path
 from types import SimpleNamespace
 
 import click
 import pytest
 from click.testing import CliRunner
 
-from blurfit import Binary, Categorical, InvalidValueError
-from blurfit.agreement import terms as module
+from blurfit import Binary, Categorical
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.numbers import records_worth
 from blurfit.agreement.statement import premise_in_words
-from blurfit.agreement.terms import Terms
 from blurfit.cli import main
-from blurfit.cli.agree import PEOPLE, given, read_proposal, term_options
+from blurfit.cli.agree import PEOPLE, read_proposal
 from blurfit.cli.forecast import Numbers
 from blurfit.schema.schema import Numeric, Schema
 from support.surveys import schema_text
@@ -38,22 +35,6 @@ def agree(blurfit):
         return blurfit("agree schema.toml", *arguments)
 
     return agree
-
-
-def test_the_agreement_is_the_one_that_the_library_proposes(agree, tmp_path) -> None:
-    result = agree(NUMBER, *PROMISE)
-    assert result.returncode == 0, result.stderr
-    written = Agreement.load(tmp_path / "agreement.json")
-    expected = Agreement.propose(SCHEMA, epsilon=1.0, delta=1e-6, quorum=5000)
-    assert written == expected
-    words = " ".join(result.stdout.split())
-    assert "Asked: age (0 to 100), income (0 to 1,000)." in words
-    assert f"{expected.width} │ numbers per person, once: {expected.layout.size} bytes" in words
-    assert "(1, 1e-06)-differentially private" in words
-    assert "at least 5,000 honest records" in words
-    assert f"Wrote agreement.json, fingerprint {expected.fingerprint}." in words
-    assert "Next: `blurfit forecast agreement.json`" in result.stderr
-    assert "Warning" not in result.stderr
 
 
 def test_every_option_reaches_the_agreement(agree, tmp_path) -> None:
@@ -108,17 +89,6 @@ def test_every_option_reaches_the_agreement(agree, tmp_path) -> None:
     assert not result.stderr
 
 
-def test_weights_are_typed_one_by_one(agree, tmp_path) -> None:
-    result = agree(
-        NUMBER, *PROMISE, "--weight", "age", "3", "--weight", "income", "4", "--constant", "2"
-    )
-    assert result.returncode == 0, result.stderr
-    expected = Agreement.propose(
-        SCHEMA, epsilon=1, delta=1e-6, quorum=5000, weights={"age": 3, "income": 4}, constant=2
-    )
-    assert Agreement.load(tmp_path / "agreement.json") == expected
-
-
 def test_two_databases_are_told_with_their_condition(agree, tmp_path) -> None:
     places = ("Office", "https://first.example"), ("Union", "https://second.example")
     typed = [word for place in places for word in ("--database", *place)]
@@ -164,40 +134,6 @@ def test_what_makes_little_sense_is_said(agree, typed: list[str], word: str) -> 
     assert word in said
 
 
-@pytest.mark.parametrize(
-    ("text", "arguments", "message"),
-    [
-        ("[[features]", PROMISE, "schema.toml"),
-        (NUMBER.replace("upper = 100\n", ""), PROMISE, "upper"),
-        (NUMBER, [*PROMISE, "--loss", "squared"], "Expected no loss='squared' with mechanism="),
-        (NUMBER, [*PROMISE, "--mechanism", "input"], "weight_bound"),
-        (NUMBER, [*PROMISE[:-1], "0"], "quorum"),
-        (NUMBER, PROMISE[:2], "Expected --delta, --quorum: type it, or write it under [terms]"),
-        (NUMBER + "[terms]\nepsilom = 1\n", PROMISE, "got ['epsilom']"),
-        (NUMBER, [*PROMISE, "--database", "A", "https://a.example"], "Expected two databases"),
-        (NUMBER, [*PROMISE, "--weight", "age", "1"], "Expected weights for each of"),
-    ],
-    ids=[
-        *("not TOML", "no bound", "wrong mechanism", "no weight bound", "no quorum", "too little"),
-        *("unknown term", "one database", "one weight"),
-    ],
-)
-def test_what_cannot_be_agreed_upon_is_not_written(
-    agree, tmp_path, text: str, arguments: list[str], message: str
-) -> None:
-    result = agree(text, *arguments)
-    assert result.returncode == 2
-    assert message in " ".join(result.stderr.split())
-    assert "Traceback" not in result.stderr
-    assert not result.stdout
-    assert [path.name for path in tmp_path.iterdir()] == ["schema.toml"]
-
-
-def test_an_agreement_is_no_schema(blurfit, propose) -> None:
-    propose().save(blurfit.folder / "made.json")
-    blurfit.refused("agree made.json", *PROMISE, says="is an agreement already")
-
-
 # ---- init
 
 
@@ -210,13 +146,6 @@ def test_a_schema_and_people_that_fit_it(blurfit) -> None:
     assert len(lines) == PEOPLE + 1
     assert lines[0].split(",") == [one.name for one in plan.schema.features] + ["income"]
     assert "Next: `cd a/survey`, then `blurfit agree schema.toml`." in done.stderr
-
-
-def test_nothing_is_written_over(blurfit) -> None:
-    (blurfit.folder / "schema.toml").write_text("mine")
-    blurfit.refused("init .", says="nothing is overwritten")
-    assert (blurfit.folder / "schema.toml").read_text() == "mine"
-    assert not (blurfit.folder / "people.csv").exists()
 
 
 def test_from_a_survey_that_exists(blurfit) -> None:
@@ -277,26 +206,6 @@ def test_what_is_missing_is_asked_for_at_a_terminal(blurfit, monkeypatch) -> Non
 # ---- proposals
 
 
-SCHEMA_PROPOSALS = Schema([Numeric("age", 0, 100)], Numeric("income", 0, 1))
-PLAN = schema_text(most=1)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (PLAN + "[terms]\nepsilom = 1\n", "epsilom"),
-        (PLAN + "[schema]\nquorum = 100\n", "Unknown key 'schema'"),
-        ("terms = 3\n" + PLAN, "to be a table"),
-        ("[", "plan.toml"),
-    ],
-)
-def test_what_is_no_plan_is_refused(tmp_path: Path, text: str, message: str) -> None:
-    file = tmp_path / "plan.toml"
-    file.write_text(text)
-    with pytest.raises(InvalidValueError, match=message):
-        read_proposal(file)
-
-
 @pytest.mark.parametrize(
     ("text", "numbers"),
     [
@@ -315,81 +224,3 @@ def test_ranges(text: str, numbers: tuple[float, ...]) -> None:
 def test_bad_ranges_are_refused(text: str) -> None:
     with pytest.raises(click.BadParameter, match="neither a list"):
         Numbers().convert(text, None, None)
-
-
-# ---- term options
-
-
-FLAGS = {
-    "databases": "database",
-    "weights": "weight",
-    "admission": "anyone",
-    "signing_keys": "signing-key",
-    "factors": "factor",
-}
-SWITCHES = {"--no-debias": False, "--proofs": True, "--database-noise": True, "--diaries": True}
-
-
-def tell(**typed: object) -> None:
-    click.echo(repr(given(typed)))
-
-
-command = click.Command(
-    "terms", params=term_options(*module.TERMS, required=("quorum",)), callback=tell
-)
-
-
-def run(*typed: str):
-    return CliRunner().invoke(command, typed)
-
-
-def test_what_is_not_typed_is_left_to_the_terms() -> None:
-    assert eval(run("--quorum", "5").output) == {"quorum": 5}
-
-
-def test_every_term_can_be_typed() -> None:
-    typed = {
-        "epsilon": ("1", 1.0),
-        "delta": ("1e-6", 1e-6),
-        "quorum": ("5", 5),
-        "mechanism": ("input", "input"),
-        "neighbours": ("zero-out", "zero-out"),
-        "local_epsilon": ("2", 2.0),
-        "local_delta": ("1e-5", 1e-5),
-        "public_rows": ("ab12", "ab12"),
-        "sends": ("targets", "targets"),
-        "groups": ("region", "region"),
-        "overlap": ("0.5", 0.5),
-        "weighting": ("stratum", "stratum"),
-        "colluders": ("0.2", 0.2),
-        "constant": ("0.5", 0.5),
-        "loss": ("logistic", "logistic"),
-        "approximation": ("chebyshev", "chebyshev"),
-        "rule": ("published", "published"),
-        "weight_bound": ("3", 3.0),
-        "l1": ("0.25", 0.25),
-        "l2": ("0.5", 0.5),
-        "split": ("0.1", 0.1),
-        "local_share": ("0.3", 0.3),
-    }
-    words = [
-        word for name, (text, _) in typed.items() for word in (f"--{name.replace('_', '-')}", text)
-    ]
-    switched = {
-        flag.strip("-").removeprefix("no-").replace("-", "_"): on for flag, on in SWITCHES.items()
-    }
-    words += [*SWITCHES, "--anyone", "--weight", "age", "2", "--weight", "sex", "1"]
-    words += ["--signing-key", "a1", "--signing-key", "b2"]
-    words += ["--factor", "urban", "1", "--factor", "rural", "0.4"]
-    words += ["--database", "A", "https://a.example", "--database", "B", "https://b.example"]
-    assert eval(run(*words).output) == {
-        **{name: value for name, (_, value) in typed.items()},
-        **switched,
-        "admission": "anyone",
-        "weights": {"age": 2.0, "sex": 1.0},
-        "signing_keys": ("a1", "b2"),
-        "factors": (("urban", 1.0), ("rural", 0.4)),
-        "databases": (("A", "https://a.example"), ("B", "https://b.example")),
-    }
-    others = {*switched, "admission", "weights", "databases", "signing_keys", "factors"}
-    assert {*typed, *others} == set(Terms.__struct_fields__)

@@ -73,16 +73,6 @@ def test_a_pair_of_your_own(tmp_path: Path) -> None:
     assert "differ in one row" in " ".join(refused.output.split())
 
 
-def test_an_agreement_or_an_estimator_and_not_both() -> None:
-    for arguments in ((), (str(SURVEY), "--of", "blurfit_lab.rivals:AdaSSPRegressor")):
-        result = run(*arguments)
-        assert result.exit_code == 2
-        assert "--of module:Estimator" in result.output
-    result = run("--of", "blurfit_lab.rivals:AdaSSPRegressor", "--set", "epsilon")
-    assert result.exit_code == 2
-    assert "name=value" in result.output
-
-
 # ---- verify
 
 

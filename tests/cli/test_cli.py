@@ -282,22 +282,6 @@ def test_who_does_not_answer_is_exit_code_3(blurfit, propose, command: str) -> N
     assert not result.stdout
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["nowhere.json", "--to", "http://127.0.0.1:1"], "'nowhere.json' does not exist"),
-        (["broken.json", "--to", "http://127.0.0.1:1"], "Expected an agreement or a plan in JSON"),
-        (["agreement.json", "--to", "127.0.0.1:1"], "Expected '127.0.0.1:1' to be the address"),
-        (["agreement.json", "--to", "http://127.0.0.1:port"], "http://127.0.0.1:port"),
-        (["agreement.json"], "Missing option '--to'"),
-    ],
-)
-def test_what_is_typed_wrongly_is_exit_code_2(blurfit, propose, arguments, message) -> None:
-    propose().save(blurfit.folder / "agreement.json")
-    (blurfit.folder / "broken.json").write_text("{")
-    blurfit.refused("status", *arguments, says=message)
-
-
 def test_a_package_that_is_not_installed_is_a_line_that_names_its_extra() -> None:
     error = ModuleNotFoundError("No module named 'starlette.routing'", name="starlette.routing")
     result = CliRunner().invoke(raising(error), ["fail"])

@@ -32,22 +32,6 @@ def collection(blurfit, agreed):
     return agreed
 
 
-def test_a_table_is_stored_and_counted_once(blurfit, collection, database, asked) -> None:
-    database.open(collection)
-    first = blurfit.done("contribute agreement.json people.csv", *asked)
-    assert first.stdout == "25 rows of people.csv are stored there, each counted once.\n"
-    assert "25/25" in first.stderr  # the bar
-    second = blurfit("contribute agreement.json people.csv", *asked, "--json")
-    assert json.loads(second.stdout) == {"rows": ROWS, "fingerprint": collection.fingerprint}
-    assert not second.stderr
-    assert database.status(collection)["count"] == ROWS
-    (blurfit.folder / "people.csv").write_text("age,income\n" + "31,420\n" * (ROWS + 1))
-    blurfit.refused(
-        "contribute agreement.json people.csv", *asked, says="a file of their own", code=4
-    )
-    assert database.status(collection)["count"] == ROWS
-
-
 def test_a_bad_row_is_exit_code_2_and_nothing_is_sent(blurfit, collection, database, asked) -> None:
     blurfit.refused("contribute agreement.json people.csv", *asked, says="Nothing is collected")
     database.open(collection)

@@ -207,33 +207,3 @@ def test_guarantee_inverts_calibrate_for_input(blurfit) -> None:
     found = told(blurfit("guarantee --delta 1e-6 --json", *scales, *INPUT))
     assert json.loads(found)["epsilon"] == pytest.approx(1, rel=1e-3)
     assert json.loads(found)["epsilon"] <= 1 + 1e-9
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--epsilon", "-1", "--delta", "1e-6", *MOMENT], "Expected epsilon=-1.0 > 0."),
-        (["--epsilon", "1", "--delta", "2", *MOMENT], "Expected delta=2.0 strictly between 0 and"),
-        ([*PROMISE, "--local-epsilon", "1", *MOMENT], "Give local_delta=1e-6, say."),
-        ([*PROMISE, "--mechanism", "guess", *MOMENT], "'guess' is not one of"),
-        ([*PROMISE, *MOMENT, "--split", "0.5"], "Expected no --split with --mechanism moment"),
-        ([*PROMISE, *INPUT, "--constant", "1"], "Expected no --constant with --mechanism input"),
-        ([*PROMISE, "--quorum", "5"], "Expected --constant with --mechanism moment."),
-        ([*PROMISE, *INPUT[:4], "--quorum", "50"], "Expected --q-bound, --p-bound with"),
-    ],
-)
-def test_refusals_are_one_line_and_exit_code_2(blurfit, arguments, message: str) -> None:
-    blurfit.refused("calibrate", *arguments, says=message)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ([], "Expected --sigma with"),
-        (["--sigma", "1"], "Expected one of --epsilon and --delta"),
-        (["--sigma", "1", "--epsilon", "1", "--delta", "1e-6"], "Expected one of --epsilon and"),
-        (["--sigma", "-1", "--delta", "1e-6"], "Expected sigma=-1.0 > 0."),
-    ],
-)
-def test_guarantee_refuses(blurfit, arguments, message: str) -> None:
-    blurfit.refused("guarantee", *MOMENT, *arguments, says=message)

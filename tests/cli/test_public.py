@@ -79,28 +79,6 @@ def test_only_the_agreed_file_is_taken(blurfit, folder, agreed) -> None:
     assert not (folder / "model.json").exists()
 
 
-@pytest.mark.parametrize(
-    ("typed", "message"),
-    [
-        (["--family", "poisson"], "Expected --public FILE with --family"),
-        (["--public", "rows.csv", "--ridge", "1"], "no --ridge, --lasso, --uneven"),
-        (["--public", "rows.txt"], ".csv, .xlsx or .parquet"),
-        (["--public", "few.csv"], "Expected the columns income in 'few.csv'"),
-        (["--public", "wrong.csv"], "of 'wrong.csv' (the heading is row 1)"),
-        (["--public", "empty.csv"], "Expected at least one public row"),
-        (["--public", "rows.csv", "--family", "linear"], "it is yes or no"),
-    ],
-)
-def test_refusals(blurfit, folder, typed, message: str) -> None:
-    (folder / "rows.txt").write_text("age\n")
-    write(folder / "few.csv", names=NAMES[:-1])
-    (folder / "wrong.csv").write_text("age,income,region\nold,3,north\n")
-    (folder / "empty.csv").write_text("age,income,region\n")
-    blurfit.refused("fit moments.json", FORMULA, *typed, "--out", "model.json", says=message)
-    assert not (folder / "model.json").exists()
-    assert not (folder / "balance.png").exists()
-
-
 def test_an_agreement_names_the_file_and_says_what_is_assumed(blurfit, folder) -> None:
     (folder / "schema.toml").write_text(TOML)
     typed = ("agree", "schema.toml", "--epsilon", "1", "--delta", "1e-6", "--quorum", "5000")

@@ -8,7 +8,6 @@ import pytest
 from rich.console import Console, RenderableType
 
 from blurfit import (
-    About,
     Agreement,
     Binary,
     Categorical,
@@ -16,16 +15,13 @@ from blurfit import (
     Plan,
     PublishedMoments,
     Schema,
-    Wording,
     calibrate,
 )
 from blurfit.audit.agreements import Lie
 from blurfit.audit.examination import Finding
 from blurfit.cli._reports import (
     advice_in_words,
-    agreement_report,
     calibration_report,
-    doubts,
     forecast_report,
     liars_in_words,
     model_facts,
@@ -57,47 +53,12 @@ SCHEMA = Schema(
     [Numeric("age", 0, 100), Binary("married"), Categorical("region", ["north", "south"])],
     Numeric("income", 0, 1000).above(370),
 )
-TERMS = {"epsilon": 1, "delta": 1e-6, "quorum": 500}
-
-
-@pytest.mark.parametrize("neighbours", ["replace", "zero-out"])
-@pytest.mark.parametrize(
-    ("mechanism", "releases"), [("input", "one model, once"), ("moment", "any number of models")]
-)
-def test_relation_quorum_and_releases_are_told(neighbours, mechanism, releases) -> None:
-    relation = {"replace": "record were replaced", "zero-out": "were blanked out"}[neighbours]
-    terms = TERMS | {"mechanism": mechanism, "neighbours": neighbours}
-    if mechanism == "input":
-        terms["weight_bound"] = 1.0
-    agreement = Agreement.propose(SCHEMA, **terms)
-    for told in (
-        words(agreement_report(agreement)),
-        words(calibration_report(agreement.calibration)),
-    ):
-        assert relation in told
-        assert "at least 500 honest records" in told
-        assert releases in told
-    told = words(agreement_report(agreement))
-    assert "(1, 1e-06)-differentially private" in told  # of the agreement, not what noise was for
-    assert (
-        "Asked: age (0 to 100), married (yes or no), region (north | south), income (above 370)."
-        in told
-    )
-    assert f"{agreement.width} │ numbers per person" in told
 
 
 def test_the_papers_claim_is_not_passed_off_as_proved() -> None:
     told = words(calibration_report(calibrate(1, 1e-6, **INPUT, rule="published")))
     assert "NOT proved" in told
     assert "-differentially private" not in told
-
-
-def test_doubts_are_about_epsilon_delta_and_quorum() -> None:
-    found = doubts(Agreement.propose(SCHEMA, epsilon=30, delta=0.5, quorum=4))
-    assert len(found) == 3
-    assert "any number of times as likely" in found[0]
-    assert "δ = 0.5 is more than one in 4" in found[1]
-    assert "With 4 contributors the noise" in found[2]
 
 
 def test_moments_are_told_with_their_correlations() -> None:
@@ -111,21 +72,6 @@ def test_moments_are_told_with_their_correlations() -> None:
     assert "May be predicted: age, education, region, married, income." in words
     line = next(line for line in told.splitlines() if line.startswith("education     "))
     assert float(line.split()[-1]) == pytest.approx(0.62, abs=0.05)  # with income
-
-
-def test_an_agreement_says_who_asks_in_words_and_what_is_risked() -> None:
-    about = About(title="Work", purpose="Wages [bold]", organiser="The Office")
-    region = Categorical(
-        "region", ["n", "s"], True, Wording(title="Region", labels={"n": "north", "s": "south"})
-    )
-    agreement = Agreement.propose(Schema([region], Numeric("pay", 0, 9), about=about), **TERMS)
-    told = words(agreement_report(agreement))
-    for piece in (
-        "Work Purpose: Wages [bold] Asked by: The Office",
-        "Region (north | south, or not said), pay (0 to 9)",
-        "at most 55 times in 100; a coin is right 50 times in 100",
-    ):
-        assert piece in told
 
 
 # ---- releases and models, for scripts

@@ -94,15 +94,6 @@ def test_a_token_file_is_written_for_its_owner_and_another_is_refused(blurfit) -
 # ---- how it ends, and what it says meanwhile
 
 
-def test_a_supervisor_stops_it_cleanly_and_no_address_was_logged(blurfit) -> None:
-    with blurfit.serving() as served:
-        assert httpx.get(f"{served.url}/nowhere", **PLAIN).status_code == 404
-        code, out, err = served.stop(signal.SIGTERM)
-        assert not err
-        assert code == 0
-        assert out == "Stopped; what was acknowledged is stored.\n"
-
-
 def test_options_about_the_network_reach_the_server(blurfit) -> None:
     options = ["--access-log", "--body-limit", "1", "--requests-per-second", "0.2"]
     with blurfit.serving(*options) as served:
@@ -122,24 +113,6 @@ def test_options_about_the_network_reach_the_server(blurfit) -> None:
 
 
 # ---- what cannot be
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--store", "sqlite:///nowhere/collection.db"], "nowhere"),
-        (["--store", "mysql://here/there"], "mysql"),
-        (["--requests-per-second", "-1"], "rate=-1"),
-        (["--port", "70000"], "port"),
-        (["--tls-certificate", "nowhere.pem"], "'nowhere.pem' does not exist"),
-    ],
-    ids=["folder", "kind of store", "rate", "port", "certificate"],
-)
-def test_what_cannot_be_is_said_and_nothing_is_served(blurfit, arguments, message: str) -> None:
-    result = blurfit.refused("serve --port 0", *arguments, says=message)
-    assert "floating point" not in result.stderr  # which has nothing to do with it
-    assert "Traceback" not in result.stderr
-    assert not result.stdout
 
 
 def test_a_port_that_is_taken_is_exit_code_2(blurfit) -> None:
@@ -296,20 +269,6 @@ def test_a_backup_is_restored_and_closed_for_good(typed) -> None:
     assert json.loads(lost.stdout)["closed"] == []
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("restore",), "Expected the FILE of a backup"),
-        (("restore", "monday.db", "--in-place"), "Expected the FILE of a backup"),
-        (("restore", "monday.db", "--store", "postgresql://x/y"), "use --in-place"),
-    ],
-)
-def test_what_cannot_be_restored_is_said(typed, words, message: str) -> None:
-    refused = typed(*words)
-    assert refused.exit_code != 0
-    assert message in " ".join(f"{refused.output} {refused.exception}".split())
-
-
 # ---- stewards
 
 
@@ -333,13 +292,6 @@ def test_a_token_is_granted_listed_used_and_revoked(tmp_path) -> None:
     assert told["name"] == "mail office"
     assert typed("token", "--name", "mail office", "--revoke").exit_code == 0
     assert typed("token").output == "There are none.\n"
-
-
-def test_what_is_missing_is_said(tmp_path) -> None:
-    place = f"sqlite:///{tmp_path / 'store.db'}"
-    asked = CliRunner().invoke(cli.main, ["token", "--store", place, "--name", "x"])
-    assert asked.exit_code == 2
-    assert "--right and --out" in asked.output
 
 
 # ---- quickstart

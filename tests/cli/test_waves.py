@@ -15,7 +15,6 @@ from cli.conftest import Blurfit
 from support.plans import people, rows, written
 
 NAMES = ("age", "education", "region", "married", "income")
-TWO_DATABASES = [word for one in ("one", "two") for word in ("--database", one, f"https://{one}.x")]
 INCOME = Numeric("income", 0, 100_000).above(45_000)
 SCHEMA = Schema([Numeric("age", 18, 90), Numeric("education", 0, 20)], INCOME)
 TOML = f"{to_toml(SCHEMA)}\n[terms]\nepsilon = 1\ndelta = 1e-6\nquorum = 600\n"
@@ -108,39 +107,6 @@ def test_a_later_wave_is_not_learned_alone(collected) -> None:
     assert refused.returncode == 2
     assert "Expected --plan and --release: agreement2.json is wave 2" in refused.stderr
     assert not (run.folder / "none.json").exists()
-
-
-@pytest.mark.parametrize(
-    ("typed", "message"),
-    [
-        (["--waves", "many"], "expected auto or a number from 1 to 9"),
-        (["--waves", "0"], "expected auto or a number from 1 to 9"),
-        (["--counts"], "Expected --waves with --counts"),
-        (["--waves", "2", "--mechanism", "input"], "mechanism='moment' for waves"),
-        (["--waves", "2", "--proofs", *TWO_DATABASES], "no proofs with waves"),
-    ],
-)
-def test_what_is_no_plan_is_not_written(blurfit, typed, message) -> None:
-    (blurfit.folder / "schema.toml").write_text(TOML)
-    written(blurfit.folder / "public.csv", people(5), NAMES)
-    blurfit.refused("agree schema.toml", *typed, says=message)
-    assert not list(blurfit.folder.glob("*.json"))
-
-
-def test_a_plan_between_two_databases_is_agreed_on(blurfit) -> None:
-    (blurfit.folder / "schema.toml").write_text(TOML)
-    blurfit.done("agree schema.toml --waves 2", *TWO_DATABASES)
-    plan = Plan.load(blurfit.folder / "plan.json")
-    assert [one.name for one in plan.databases] == ["one", "two"]
-    first = Agreement.load(blurfit.folder / "agreement.json")
-    assert (first, first.trust) == (plan.first(), "shared")
-    written(blurfit.folder / "people.csv", people(5), NAMES)
-    for typed, message in (
-        (["plan.json", "people.csv", "--to", "https://one.x"], "names its two databases"),
-        (["agreement.json", "people.csv", "--out", "b.parquet"], "between two databases"),
-    ):
-        refused = blurfit("contribute", *typed)
-        assert message in " ".join(refused.stderr.split())
 
 
 # ---- exits in waves

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from blurfit import About, Agreement, Numeric, Schema
-from blurfit.contributor.sending import Account, Entry, blur_table, total
-from blurfit.errors import ConflictError, InvalidValueError
+from blurfit.contributor.sending import Account, Entry, total
+from blurfit.errors import InvalidValueError
 from blurfit.theory.gaussian import delta_of
 
 X, Y = np.arange(12.0).reshape(6, 2), np.arange(6.0)
-ONE, OTHER = "a" * 64, "b" * 64
+ONE = "a" * 64
 
 
 def test_the_hash_is_that_of_the_rows_in_any_order_and_in_any_parts() -> None:
@@ -27,17 +27,6 @@ def test_the_hash_is_that_of_the_rows_in_any_order_and_in_any_parts() -> None:
     for other in (X[:-1], X + 1e-9):
         assert memory.hashed(other, Y[: len(other)]) != whole
     assert memory.hashed(X, Y[::-1]) != whole  # who answered what
-
-
-def test_only_the_journal_that_was_first_may_go_on(home) -> None:
-    memory = Account()
-    memory.claim(ONE, 7, "first")
-    memory.claim(ONE, 7, "first")
-    memory.claim(OTHER, 7, "second")
-    memory.claim(ONE, 8, "second")
-    with pytest.raises(ConflictError, match="blurred before under this agreement"):
-        Account().claim(ONE, 7, "second")
-    Account().claim(ONE, 7, "first")
 
 
 def test_without_the_key_the_hash_says_nothing(home, tmp_path) -> None:
@@ -80,22 +69,6 @@ def agreement(purpose: str | None = None, **terms) -> Agreement:
 @pytest.fixture
 def ledger() -> Account:
     return Account()
-
-
-def test_a_table_is_one_entry_however_often_it_is_run(ledger, tmp_path) -> None:
-    table = tmp_path / "people.csv"
-    table.write_text("age,income\n" + "30,400\n" * 3)
-    assert ledger.entries() == []
-    agreed = agreement("health")
-    for _ in range(2):
-        blur_table(agreed, table, tmp_path / "blurred.arrow")
-    (entry,) = ledger.entries()
-    assert (entry.rows, entry.where, entry.title) == (3, "the file blurred.arrow", "income")
-    assert (entry.organiser, entry.mu) == ("The Office", agreed.calibration.mu)
-    assert "30" not in entry.purpose
-    assert ledger.path.stat().st_mode & 0o077 == 0
-    assert ledger.erase() == 1
-    assert ledger.entries() == []
 
 
 def test_the_same_purpose_under_another_agreement(ledger) -> None:

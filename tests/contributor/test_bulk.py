@@ -15,8 +15,6 @@ from blurfit import Agreement, ConflictError, InvalidValueError, Numeric, Schema
 from blurfit.contributor import sending
 from blurfit.contributor.journal import Journal
 from blurfit.contributor.sending import blur_table, default_journal
-from blurfit.files.learn import learn_files
-from blurfit.files.scan import Threads
 from blurfit.messages.files import open_submissions
 from blurfit.schema.table_files import TableFile
 
@@ -39,19 +37,6 @@ def read(path):
     with open_submissions(path, AGREEMENT.layout) as file:
         parts = [part for group in range(file.groups) for part in file.parts(group)]
         return [np.concatenate(column) for column in zip(*parts, strict=True)]
-
-
-def test_a_table_becomes_a_file_that_a_model_is_learned_from(people, tmp_path) -> None:
-    out = tmp_path / "lake" / "blurred.parquet"
-    out.parent.mkdir()
-    told: list[tuple[int, int]] = []
-    rows = blur_table(AGREEMENT, people, out, progress=lambda done, of: told.append((done, of)))
-    assert rows == 1100
-    assert told[-1] == (1100, 1100)
-    identifiers, numbers = read(out)
-    assert len({one.tobytes() for one in identifiers}) == 1100
-    assert len(numbers) == 1100
-    assert learn_files(AGREEMENT, [str(out)], Threads(1)).count == 1100
 
 
 def test_rows_are_in_order_and_blurred_by_the_agreement(tmp_path) -> None:

@@ -15,11 +15,9 @@ from blurfit.contributor.blur import perturb, perturb_table
 from blurfit.contributor.client import Client
 from blurfit.contributor.sending import default_journal
 from blurfit.errors import (
-    ClosedError,
     InvalidValueError,
     NotCertifiedError,
     NotInvitedError,
-    UnknownCollectionError,
 )
 from blurfit.messages.submissions import Submission, Submissions
 from blurfit.protocol import new_token
@@ -118,22 +116,6 @@ def test_a_record_is_counted_once_whatever_the_network_does(client, store, netwo
     assert len(set(network.sent)) == 1  # the very same bytes, so no second blur
 
 
-def test_a_busy_service_gets_the_same_again(client, store, network) -> None:
-    busy = httpx.Response(503, headers={"retry-after": "1"})
-    network.fates += [lambda _: httpx.Response(429), lambda _: busy]
-    client.contribute(AGREEMENT, RECORD)
-    assert len(network.sent) == 3
-    assert len(set(network.sent)) == len(stored(store)) == 1
-
-
-def test_a_refusal_is_not_sent_again(client, store, network) -> None:
-    store.close_collection(AGREEMENT.fingerprint)
-    with pytest.raises(ClosedError, match="othing of this was stored"):
-        client.contribute(AGREEMENT, RECORD)
-    assert len(network.sent) == 1
-    assert not stored(store)
-
-
 def test_what_is_blurred_already_can_be_sent_again_even_after_closing(client, store) -> None:
     one, many = perturb(AGREEMENT, RECORD), perturb_table(AGREEMENT, {"age": [1], "income": [2]})
     assert client.submit(one) == 1
@@ -148,15 +130,6 @@ def test_a_table_is_no_record_and_nothing_is_sent(client, network) -> None:
     with pytest.raises(InvalidValueError, match="contribute_table"):
         client.contribute(AGREEMENT, {"age": [1, 2], "income": [3, 4]})
     assert not network.sent
-
-
-def test_what_is_collected_nowhere_is_said_to_be(url, network) -> None:
-    with connected(url, network) as client:
-        for send in (client.agreement, lambda f: client.contribute(f, RECORD)):
-            with pytest.raises(UnknownCollectionError, match=AGREEMENT.fingerprint):
-                send(AGREEMENT.fingerprint)
-        with pytest.raises(UnknownCollectionError):
-            client.contribute(AGREEMENT, RECORD)
 
 
 # ---- whom it refuses
@@ -227,17 +200,6 @@ def test_another_agreement_than_one_was_invited_to_is_refused() -> None:
 # ---- a table
 
 
-def test_every_row_of_a_table_is_sent_in_parts(client, store, network, people) -> None:
-    told: list[tuple[int, int]] = []
-    sent = client.contribute_table(AGREEMENT, people, progress=lambda *done: told.append(done))
-    assert sent == ROWS
-    assert [len(identifiers(body)) for body in network.sent] == [5, 5, 5, 5, 3]
-    require_each_row_once(store, network)
-    assert [done for done, _ in told] == sorted(done for done, _ in told)
-    assert {of for _, of in told} == {ROWS}
-    assert told[-1] == (ROWS, ROWS)
-
-
 @pytest.mark.parametrize("seed", range(4))
 def test_each_row_is_counted_once_whatever_the_network_does(
     client, store, network, people, seed: int
@@ -306,16 +268,6 @@ def test_an_invitation_is_for_one_submission(guest, store, tokens) -> None:
     assert store.unused_invitations(INVITED.fingerprint) == ROWS - 1
 
 
-@pytest.mark.parametrize("fates", [[fate] for fate in FATES] + [FATES], ids=" ".join)
-def test_one_invitation_is_enough_whatever_the_network_does(
-    guest, store, network, tokens, fates
-) -> None:
-    network.fates += fates
-    guest.contribute(INVITED, RECORD, invitations=[tokens[0]])
-    assert store.count(INVITED) == 1
-    assert store.unused_invitations(INVITED.fingerprint) == ROWS - 1
-
-
 def test_a_table_uses_an_invitation_for_each_row(guest, store, network, people, tokens) -> None:
     network.fates += ["fine", "lose response", cut_after]
     with pytest.raises(PowerCut):
@@ -325,13 +277,3 @@ def test_a_table_uses_an_invitation_for_each_row(guest, store, network, people, 
     assert store.unused_invitations(INVITED.fingerprint) == 0
     given = [headers["blurfit-invitation"].split(",") for headers in network.headers]
     assert max(map(len, given)) <= AT_ONCE - 1  # so that no header is long
-
-
-def test_who_forgot_the_invitations_can_go_on_with_them(
-    guest, store, network, people, tokens
-) -> None:
-    with pytest.raises(NotInvitedError):
-        guest.contribute_table(INVITED, people)
-    guest.contribute_table(INVITED, people, invitations=[tokens])
-    require_each_row_once(store, network, agreement=INVITED)
-    assert store.unused_invitations(INVITED.fingerprint) == 0

@@ -38,25 +38,6 @@ def on_disk(path: Path) -> bytes:
     return b"".join(file.read_bytes() for file in path.parent.glob(f"{path.name}*"))
 
 
-def test_what_was_recorded_is_pending_until_it_is_acknowledged(path) -> None:
-    with opened(path) as journal:
-        assert journal.blurred() == 0
-        assert list(journal.pending()) == []
-        journal.record(Portion(0, 3, (b"first",)))
-        journal.record(Portion(3, 4, (b"second",)))
-        assert journal.blurred() == 7
-    with opened(path) as journal:
-        assert list(journal.pending()) == [Portion(0, 3, (b"first",)), Portion(3, 4, (b"second",))]
-        journal.acknowledge(Portion(0, 3, ()))
-        assert list(journal.pending()) == [Portion(3, 4, (b"second",))]
-    with opened(path) as journal:
-        assert list(journal.pending()) == [Portion(3, 4, (b"second",))]
-        journal.acknowledge(Portion(3, 4, ()))
-    with opened(path) as journal:
-        assert list(journal.pending()) == []
-        assert journal.blurred() == 7  # the fact stays
-
-
 @pytest.mark.parametrize(
     "change", [{"digest": "c3" * 32}, {"rows": 8}, {"fingerprint": "c3" * 32}], ids=str
 )
@@ -134,19 +115,6 @@ def test_a_file_of_another_kind_is_refused_and_left_as_it_is(path) -> None:
     with pytest.raises(InvalidValueError, match="to be a journal that can be written"):
         opened(path)
     assert path.read_bytes() == content
-
-
-def test_a_journal_knows_itself_wherever_it_is(path) -> None:
-    with opened(path) as journal:
-        identity = journal.identity
-        assert journal.is_new
-    moved = path.rename(path.with_name("elsewhere.journal"))
-    with opened(moved) as journal:
-        assert (journal.identity, journal.is_new) == (identity, False)
-    with opened(path) as journal:
-        assert journal.identity != identity
-        journal.discard()
-    assert not path.exists()
 
 
 def test_a_journal_for_a_file_is_none_for_a_service(path) -> None:

@@ -29,7 +29,7 @@ from support.plans import people, plan, rows, written
 from support.sharing import TWO, Direct, drive
 
 PLAN = joint_plan()
-FIRST, SECOND = PLAN.quorums
+FIRST = PLAN.quorums[0]
 RECORD = {"age": 40, "education": 12, "region": "west", "married": 1, "income": 30_000}
 COLUMNS = ("age", "education", "region", "married", "income")
 
@@ -295,18 +295,6 @@ def test_a_table_goes_through_the_waves(client, two, lines, tmp_path, monkeypatc
     with pytest.raises(ConflictError, match="took part in this plan"):
         client.contribute_table(PLAN, table)
     assert journal.exists()
-
-
-def test_a_table_is_resumed_where_it_was(client, two, lines, tmp_path, monkeypatch) -> None:
-    toss(monkeypatch, *([1] * FIRST + [2] * (40 - FIRST)))
-    table = written(tmp_path / "people.csv", rows(people(40, 9), 0, 40), COLUMNS)
-    lines[0].fates = ["lose answer"]
-    with pytest.raises(ServiceError):
-        client.contribute_table(PLAN, table)  # those of wave 1, who have arrived
-    two.lead()
-    assert client.contribute_table(PLAN, table) == 40
-    assert [two.first.count(one) for one in (PLAN.first(), two.current())] == [FIRST, 40 - FIRST]
-    assert lines[0].sent[0] == lines[0].sent[1]
 
 
 def test_both_must_be_at_the_same_wave(client, two, lines) -> None:

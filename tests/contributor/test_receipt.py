@@ -128,14 +128,6 @@ def test_each_secret_is_asked_for_once_in_bounded_parts(monkeypatch) -> None:
     assert [one for some in place.asked for one in some] == [asked[5], asked[6], asked[10]]
 
 
-def test_a_broken_line_is_an_error_and_the_same_may_be_asked_again() -> None:
-    parts = (Part(0, 2, PLAIN.fingerprint, (None,)), Part(2, 1, PLAIN.fingerprint, (None,)))
-    receipt = Receipt(("http://a.example",), new_secret(), parts)
-    with pytest.raises(ServiceError, match="gone"):
-        withdraw(receipt, transports=[Place(breaks_after=1)], patience=0.0)
-    assert withdraw(receipt, transports=[Place()], patience=0.0).out == 3
-
-
 def test_of_two_databases_one_that_answers_is_enough() -> None:
     receipt = Receipt(
         ("http://a.example", "http://b.example"),

@@ -15,7 +15,6 @@ from blurfit.contributor.sending import Destination, default_journal, invitation
 
 SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))
 AGREEMENT = Agreement.propose(SCHEMA, epsilon=1, delta=1e-6, quorum=2)
-OTHER = Agreement.propose(SCHEMA, epsilon=2, delta=1e-6, quorum=2)
 ROWS = 10
 BLURRED: list[int] = []  # rows, by all of the tests
 
@@ -70,28 +69,6 @@ def people(tmp_path):
     return path
 
 
-def test_each_row_once_and_in_order(people) -> None:
-    place, told = Place(), []
-    done = send_table(AGREEMENT, people, place, progress=lambda *seen: told.append(seen))
-    assert done == place.blurs == ROWS
-    assert [(part.start, part.rows) for part in place.got] == [(0, 4), (4, 4), (8, 2)]
-    assert told == [(4, 10), (8, 10), (10, 10), (10, 10)]
-    assert send_table(AGREEMENT, people, again := Place()) == ROWS
-    assert (again.blurs, again.got) == (0, [])
-
-
-def test_what_was_not_received_is_sent_again_as_the_same_bytes(people) -> None:
-    place = Place()
-    place.down = True
-    with pytest.raises(InvalidValueError, match="down"):
-        send_table(AGREEMENT, people, place)
-    assert place.blurs == 8
-    place.down = False
-    assert send_table(AGREEMENT, people, place) == ROWS
-    assert place.blurs == ROWS
-    assert len(set(place.identifiers)) == len(place.identifiers) == ROWS
-
-
 def copied(people, tmp_path):
     shutil.copy(people, tmp_path / "copy.csv")
     return tmp_path / "copy.csv"
@@ -130,22 +107,6 @@ def test_another_journal_does_not_help_nor_does_losing_the_first(people, tmp_pat
     with pytest.raises(ConflictError, match="blurred before"):
         send_table(AGREEMENT, people, Place())
     assert send_table(AGREEMENT, people, Place(), journal=kept) == ROWS
-
-
-def test_another_agreement_or_other_rows_are_no_copy(people, tmp_path) -> None:
-    send_table(AGREEMENT, people, Place())
-    assert send_table(OTHER, people, Place(OTHER)) == ROWS
-    more = tmp_path / "more.csv"
-    more.write_text(people.read_text() + "50,50\n")
-    assert send_table(AGREEMENT, more, Place()) == ROWS + 1  # as the docstring of `memory` says
-
-
-def test_a_wrong_row_is_found_before_anything_is_blurred(people) -> None:
-    people.write_text(people.read_text() + "old,3\n")
-    place = Place()
-    with pytest.raises(InvalidValueError, match=r"people\.csv"):
-        send_table(AGREEMENT, people, place)
-    assert (place.blurs, default_journal(people, AGREEMENT).exists()) == (0, False)
 
 
 def test_invitations_are_counted_once_each() -> None:

@@ -108,19 +108,6 @@ def test_one_record_is_shared() -> None:
     assert (np.abs(v) <= LIMIT).all(), "a blurred record"
 
 
-def test_a_table_is_shared() -> None:
-    table = {"age": np.full(300, 100.0), "income": np.full(300, 100.0)}
-    shared = share(AGREEMENT, table)
-    assert len({one.tobytes() for one in shared.first.identifiers}) == 300
-    assert len({seed.tobytes() for seed in shared.second.words}) == 300, "a seed for each"
-    v = (shared.first.words - expand(shared.second.words, WIDTH)).view(np.int64)
-    # age = income = 100: z = (c, ω₁, ω₂), of which all products but c² are sent
-    c, (age, income) = AGREEMENT.weights.constant, AGREEMENT.weights.columns
-    expected = [c * age, c * income, age * age, age * income, income * income]
-    noise = AGREEMENT.calibration.noise / 300**0.5
-    np.testing.assert_allclose(v.mean(axis=0) * STEP, expected, atol=6 * noise)
-
-
 def test_nothing_whole_is_made_where_trust_is_shared() -> None:
     record = {"age": 30, "income": 50}
     for make in (module.perturb, module.perturb_table):

@@ -63,26 +63,6 @@ def blurred(stores, agreement) -> np.ndarray:
     return (found[0] - expand(found[1], 5)).view(np.int64)
 
 
-def test_each_database_gets_its_share(agreement, stores, ways) -> None:
-    with reached(agreement, ways) as client:
-        client.agreed(agreement.fingerprint)
-        receipt = client.contribute(agreement, PERSON)
-    assert receipt.services == tuple(url for _, url in TWO)
-    assert receipt.fingerprint == agreement.fingerprint
-    identifiers = [kept_by(store, agreement)[0].tobytes().hex() for store in stores]
-    assert identifiers == [receipt.identifier] * 2
-    assert (np.abs(blurred(stores, agreement)) < 2**31).all()
-
-
-def test_each_is_sent_until_it_is_acknowledged(agreement, stores, ways) -> None:
-    ways[0].fates[:] = ["lose request", "lose answer", "lose answer"]
-    ways[1].fates[:] = ["lose answer", "lose request"]
-    with reached(agreement, ways) as client:
-        client.contribute(agreement, PERSON)
-    assert [len(way.sent) for way in ways] == [3, 2]
-    assert [store.count(agreement) for store in stores] == [1, 1]
-
-
 @pytest.mark.parametrize("away", [0, 1])
 def test_no_share_without_its_seed_and_the_same_again_later(agreement, stores, ways, away) -> None:
     ways[away].fates[:] = ["lose request"] * 1000

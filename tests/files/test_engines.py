@@ -12,7 +12,6 @@ import pytest
 from blurfit import (
     Agreement,
     BlurfitError,
-    InvalidValueError,
     Numeric,
     Schema,
     ServiceError,
@@ -24,32 +23,6 @@ from blurfit.files.learn import Work, totals
 from blurfit.files.scan import Cluster, Threads
 from blurfit.messages import files
 from blurfit.messages.files import Writer
-from support.stores import write_file
-
-SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))
-AGREEMENT = Agreement.propose(SCHEMA, epsilon=1, delta=1e-6, quorum=20)
-
-
-@pytest.fixture
-def plan(tmp_path) -> Work:
-    """Twelve files of 50 people."""
-    for number in range(12):
-        people = {c: np.linspace(0, 100, 50) for c in ("age", "income")}
-        write_file(tmp_path / f"{number}.parquet", AGREEMENT, perturb_table(AGREEMENT, people))
-    return Work.of(AGREEMENT, sorted(str(path) for path in tmp_path.iterdir()))
-
-
-@pytest.mark.parametrize("count", [1, 3])
-def test_everything_is_looked_at_once(plan, count) -> None:
-    told: list[int] = []
-    parts, suspects = Threads(count).scan(AGREEMENT.to_json(), plan.tasks, told.append)
-    assert sum(rows for rows, _ in parts) == plan.rows == 600
-    assert told == [50] * 12
-    assert suspects is not None
-    assert len(suspects) == 0
-    found = list(Threads(count).records(AGREEMENT.to_json(), plan.tasks, None))
-    assert [len(batch) for batch in found] == [50] * 12
-    assert [int(batch["place"][0, 0]) for batch in found] == list(range(12)), "in order"
 
 
 def test_no_more_at_a_time_than_there_are_threads() -> None:
@@ -67,12 +40,6 @@ def test_no_more_at_a_time_than_there_are_threads() -> None:
 
     assert list(Threads(3)._map(work, range(20))) == list(range(20))
     assert 1 < max(most) <= 3
-
-
-def test_an_error_stops_the_rest(plan, tmp_path) -> None:
-    (tmp_path / "3.parquet").write_bytes(b"PAR1 and no more")
-    with pytest.raises(InvalidValueError, match=r"3\.parquet"):
-        Threads(2).scan(AGREEMENT.to_json(), plan.tasks, lambda _rows: None)
 
 
 # ---- cluster

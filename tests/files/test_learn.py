@@ -28,7 +28,6 @@ from blurfit.files.scan import Threads
 from blurfit.messages import files
 from blurfit.messages.files import open_submissions
 from blurfit.model.course import learn_plan, next_agreement
-from blurfit.model.release import Release
 from blurfit.store import database
 from support.plans import people, plan, rows, written
 from support.stores import PEOPLE, either_mechanism, propose, totals_of, write_file
@@ -256,18 +255,6 @@ def test_an_agreement_that_does_not_follow_is_refused_before_files_are_read(tmp_
         release_plan(PLAN, [], Threads())
 
 
-def test_a_cluster_gives_the_same_to_the_last_bit(tmp_path, cluster) -> None:
-    """Another machine's copy of the files, without receipts, added up by Dask."""
-    collected = collect(tmp_path)
-    expected = learn_plan(PLAN, release_plan(PLAN, collected, Threads()))
-    copies = []
-    for number, (agreement, (file,)) in enumerate(collected, start=1):
-        folder = tmp_path / "elsewhere" / f"wave{number}"
-        folder.mkdir(parents=True)
-        copies.append((agreement, [str(shutil.copy(file, folder))]))
-    assert learn_plan(PLAN, release_plan(PLAN, copies, cluster)).to_json() == expected.to_json()
-
-
 # ---- export
 
 
@@ -314,17 +301,6 @@ def test_a_closed_collection_is_handed_over(place, agreement, tmp_path) -> None:
         assert learn_files(agreement, [str(tmp_path)], Threads(1)).count == 40
         with pytest.raises(InfeasibleError, match=r"was exported to .*a\.parquet"):
             store.publish(agreement)
-
-
-def test_a_published_collection_says_which_model(place, agreement, tmp_path) -> None:
-    with Store(place) as store:
-        store.add(agreement, perturb_table(agreement, PEOPLE))
-        model = store.publish(agreement)
-        export(store, agreement.fingerprint, tmp_path / "a.parquet")
-        assert store.model(agreement.fingerprint) == model.to_json()
-        sums = store.moments_text(agreement.fingerprint)
-    expected = Release(model.to_json(), sums).mark()
-    assert read(tmp_path / "a.parquet", agreement)[0] == expected
 
 
 def test_an_empty_collection(agreement, tmp_path) -> None:

@@ -3,7 +3,6 @@
 import itertools
 import os
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
@@ -31,19 +30,6 @@ def places(tmp_path) -> list[str]:
 
 def of(places, files=FILES, **options) -> Receipts:
     return Receipts.of(PRINT, places, files, **options)
-
-
-def test_a_second_run_gets_the_first_model(places) -> None:
-    assert of(places).find() is None
-    assert of(places).record(FIRST) == FIRST
-    assert of(places[::-1], FILES[::-1]).find() == FIRST, "the order does not matter"
-    assert of(places).record(SECOND) == FIRST
-    texts = {Path(place).with_name(f"{PRINT[:12]}.release.json").read_text() for place in places}
-    assert len(texts) == 1, "a copy in each folder"
-    receipt = msgspec.json.decode(texts.pop(), type=ReleaseReceipt)
-    assert (receipt.model, receipt.moments, receipt.is_claim) == ("first", "sums", False)
-    for place in places:
-        assert len(list(Path(place).parent.iterdir())) == 1, "and nothing else"
 
 
 def test_what_another_folder_has_is_released_and_nothing_else(places, tmp_path) -> None:
@@ -145,29 +131,6 @@ def test_of_many_at_once_one_wins(places) -> None:
     assert set(told) == {of(places).find()}
 
 
-def test_a_receipt_elsewhere(places, tmp_path) -> None:
-    far = ["http://127.0.0.1/a.parquet"]
-    for some in (far, [*far, *places]):
-        with pytest.raises(InvalidValueError, match="--receipt"):
-            of(some)
-    kept = tmp_path / "receipt.json"
-    assert of(far, receipt=kept).record(FIRST) == FIRST
-    assert of(far, receipt=kept).find() == FIRST
-
-
-def test_a_receipt_elsewhere_is_one_more(places, tmp_path) -> None:
-    """It never stands in for those beside the files, which decide."""
-    kept, other = tmp_path / "kept.json", tmp_path / "other.json"
-    assert of(places, receipt=kept).record(FIRST) == FIRST
-    assert of(places).find() == FIRST
-    assert of(places, receipt=other).record(SECOND) == FIRST
-    beside = of(places).places
-    assert len({place.read_text() for place in (*beside, kept, other)}) == 1
-    assert of(places, receipt=beside[1]).places == beside
-    with pytest.raises(ConflictError, match=r"missing: b\.parquet"):
-        of(["http://127.0.0.1/a.parquet"], FILES[:1], receipt=kept).find()
-
-
 def test_a_receipt_that_is_none_is_refused(places) -> None:
     place = of(places).places[0]
     place.write_text("{}")
@@ -198,26 +161,6 @@ def of_remembered(*files: Identity, fingerprint: str = "f0" * 32) -> Remembered:
     return Remembered(fingerprint, files)
 
 
-def test_any_of_the_files_tells_the_receipt() -> None:
-    assert of_remembered(*FILES_REMEMBERED[:2]).receipts() == []
-    assert of_remembered(*FILES_REMEMBERED[:2]).create(b"first")
-    for some in (FILES_REMEMBERED[:1], FILES_REMEMBERED[1:], FILES_REMEMBERED):
-        assert of_remembered(*some).receipts() == [b"first"]
-        assert not of_remembered(*some).create(b"second")
-    assert of_remembered(FILES_REMEMBERED[2]).receipts() == []
-    assert of_remembered(*FILES_REMEMBERED, fingerprint="0f" * 32).receipts() == []
-    renamed = Identity("other", FILES_REMEMBERED[0].size, FILES_REMEMBERED[0].digest)
-    assert of_remembered(renamed).receipts() == [b"first"]
-
-
-def test_files_of_two_releases_tell_both() -> None:
-    of_remembered(*FILES_REMEMBERED[:2], FILES_REMEMBERED[0]).create(
-        b"first"
-    )  # the same contents twice
-    of_remembered(FILES_REMEMBERED[2]).create(b"second")
-    assert of_remembered(*FILES_REMEMBERED).receipts() == [b"first", b"second"]
-
-
 def test_a_claim_is_replaced_or_removed() -> None:
     of_remembered(*FILES_REMEMBERED).create(b"claim")
     of_remembered(*FILES_REMEMBERED).replace(b"complete")
@@ -229,19 +172,6 @@ def test_a_claim_is_replaced_or_removed() -> None:
     of_remembered(*FILES_REMEMBERED).remove(b"complete")
     assert of_remembered(*FILES_REMEMBERED).receipts() == []
     assert of_remembered(FILES_REMEMBERED[1]).create(b"another")
-
-
-def test_of_many_at_once_one_creates() -> None:
-    with ThreadPoolExecutor(8) as pool:
-        made = list(
-            pool.map(
-                lambda n: of_remembered(FILES_REMEMBERED[0], FILES_REMEMBERED[1 + n % 2]).create(
-                    b"%d" % n
-                ),
-                range(8),
-            )
-        )
-    assert sum(made) == 1
 
 
 def test_a_home_that_cannot_be_written_is_an_error(home, monkeypatch) -> None:

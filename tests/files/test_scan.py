@@ -14,30 +14,25 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from blurfit import ConflictError, InvalidValueError, Submissions, perturb_table
+from blurfit import ConflictError, InvalidValueError, perturb_table
 from blurfit.files import scan as duplicates
 from blurfit.files.scan import (
     RECORD,
     Identity,
-    Spill,
     Stretch,
-    agreed,
     apart,
     find,
     identify,
-    merge,
     open_stream,
-    partitions_for,
     records,
     repeated,
     scan,
     suspects,
     tell_apart,
 )
-from blurfit.learning.sums import total
 from blurfit.messages.files import Writer
 from blurfit.service.app import in_a_thread
-from support.stores import PEOPLE, totals_of, write_file
+from support.stores import PEOPLE, write_file
 
 
 def task_of(path) -> Stretch:
@@ -49,26 +44,6 @@ def written(agreement, tmp_path):
     table = perturb_table(agreement, PEOPLE)
     write_file(tmp_path / "a.parquet", agreement, table)
     return table, task_of(tmp_path / "a.parquet")
-
-
-def test_a_look_adds_and_keeps_prefixes(agreement, written) -> None:
-    table, task = written
-    text = agreement.to_json()
-    found = scan(text, task)
-    sums = total(agreement, merge(text, [found.parts, []]), agreed(text)[2])
-    assert sums == totals_of(agreement, table)
-    assert found.prefixes.tobytes() == table.identifiers[:, :8].tobytes()
-
-
-def test_what_came_before_is_left_out(agreement, written) -> None:
-    table, task = written
-    text = agreement.to_json()
-    bits = np.array([0b00000101, 0b10], dtype=np.uint8)  # rows 0, 2 and 9 of 40
-    found = scan(text, Stretch(**vars(task) | {"repeated": {0: bits}}))
-    rest = [row for row in range(40) if row not in (0, 2, 9)]
-    sums = total(agreement, found.parts, agreed(text)[2])
-    counted = Submissions(table.identifiers[rest], table.fingerprint, table.numbers[rest])
-    assert sums == totals_of(agreement, counted)
 
 
 def test_another_file_where_the_work_is_done_is_refused(agreement, written) -> None:
@@ -103,18 +78,6 @@ def test_repeated_words_are_found_in_their_partitions(words, partitions) -> None
     assert sorted(np.concatenate(parts).tolist()) == sorted(words)
     found = [int(word) for part in parts for word in repeated([part])]
     assert sorted(found) == sorted({word for word in words if words.count(word) > 1})
-
-
-def test_records_are_those_of_the_suspects(agreement, written) -> None:
-    table, task = written
-    text = agreement.to_json()
-    everyone = records(text, task, None)
-    assert everyone["identifier"].tobytes() == table.identifiers.tobytes()
-    assert len({one.tobytes() for one in everyone["digest"]}) == 40
-    assert everyone["place"].tolist() == [[0, 0, row] for row in range(40)]
-    wanted = np.sort(np.ascontiguousarray(table.identifiers[[3, 30], :8]).view("<u8").ravel())
-    assert records(text, task, wanted)["place"].tolist() == [[0, 0, 3], [0, 0, 30]]
-    assert len(records(text, task, wanted[:0])) == 0
 
 
 # ---- sources
@@ -273,18 +236,6 @@ def test_a_conflict_names_both_places() -> None:
         tell_apart([found], TASKS, 3)
 
 
-def test_spilled_rows_come_back(tmp_path, monkeypatch) -> None:
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setattr("tempfile.tempdir", None)
-    with Spill(2, np.dtype("<u8")) as spill:
-        for number in range(4):
-            spill.append(number % 2, np.arange(number, dtype="<u8"))
-        assert spill.read(0).tolist() == [0, 1]
-        assert spill.read(1).tolist() == [0, 0, 1, 2]
-        assert len(list(tmp_path.iterdir())) == 1
-    assert not list(tmp_path.iterdir())
-
-
 def test_too_many_suspects_are_not_listed(monkeypatch) -> None:
     monkeypatch.setattr(duplicates, "MOST_SUSPECTS", 4)
     parts = [np.array([3, 9], dtype="<u8"), np.array([1, 4], dtype="<u8")]
@@ -293,8 +244,3 @@ def test_too_many_suspects_are_not_listed(monkeypatch) -> None:
     assert found.tolist() == [1, 3, 4, 9]
     assert suspects([*parts, parts[0]]) is None
     assert len(suspects([])) == 0
-
-
-def test_partitions_hold_a_bounded_number() -> None:
-    rows = (0, 1, 2**20, 2**20 + 1, 2**25, 2**40)
-    assert [partitions_for(number) for number in rows] == [1, 1, 1, 2, 32, 256]

@@ -202,16 +202,6 @@ def test_what_is_about_the_request_keeps_its_words_and_status(clock, kind) -> No
     assert refusal.value.status == kind.status
 
 
-@pytest.mark.parametrize(
-    "body", [b"", b"\xff\xfe", b"[]", b'{"type": 3}', b'{"type": "urn:other:closed"}', b"{"]
-)
-def test_a_refusal_in_another_form_is_an_error_with_its_status(clock, body: bytes) -> None:
-    answer = httpx.Response(409, content=body)
-    with over(Network(answer), clock) as service, pytest.raises(ServiceError) as refusal:
-        service.get("/x")
-    assert (refusal.value.status, str(refusal.value)) == (409, "The service answered 409.")
-
-
 # ---- what is sent
 
 

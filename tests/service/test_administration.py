@@ -295,30 +295,6 @@ CHOICES = {"schema": SCHEMA.to_dict(), "epsilon": 1, "delta": 1e-6, "quorum": 20
 
 
 @pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"constant": 0.5, "weights": {"age": 1.0, "married": 0.5, "income": 0.8}},
-        {
-            "databases": [
-                {"name": "Office", "url": "https://first.example"},
-                {"name": "Clinic", "url": "https://second.example"},
-            ]
-        },
-        {"neighbours": "zero-out"},
-        {"local_epsilon": 2.0, "local_delta": 1e-7},
-    ],
-)
-def test_it_is_what_python_makes(options) -> None:
-    found = agreed_from(json.dumps(CHOICES | options).encode())
-    pairs = [tuple(one.values()) for one in options.get("databases", ())]
-    chosen = options | {"databases": pairs}
-    expected = Agreement.propose(SCHEMA, epsilon=1, delta=1e-6, quorum=2000, **chosen)
-    assert found.fingerprint == expected.fingerprint
-    found.verify()
-
-
-@pytest.mark.parametrize(
     ("change", "words"),
     [
         ({"epsilon": -1}, "epsilon"),

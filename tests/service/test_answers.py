@@ -260,19 +260,6 @@ def test_whoever_asks_at_once_waits_for_the_same_work() -> None:
     assert found == ["once"]
 
 
-def test_what_fails_is_not_kept() -> None:
-    def fails() -> str:
-        raise LookupError
-
-    async def run() -> None:
-        shelf = Shelf(Turns())
-        with pytest.raises(LookupError):
-            await shelf.get("name", fails, made)
-        assert (await shelf.get("name", lambda: "there", made)).plain == b"there"
-
-    asyncio.run(run())
-
-
 def test_so_many_bytes_are_kept_and_the_newest_whatever_it_takes() -> None:
     one = made("one")
     size = len(one.plain) + len(one.compressed)
@@ -327,19 +314,6 @@ def test_counters_and_gauges() -> None:
     later = samples(metrics.text([status("published", 9, 20)], exact=True))
     assert ("blurfit_collection_submissions", "ab", "collecting") not in later
     assert later["blurfit_collection_submissions", "ab", "published"] == 9
-
-
-def test_workers_add_to_rows_of_their_own_and_anyone_tells_the_sums() -> None:
-    metrics = Metrics(workers=2)
-    metrics.accepted(3, 2)
-    metrics.worker = 1
-    metrics.accepted(5, 5)
-    metrics.refused("busy")
-    found = samples(metrics.text([], exact=True))
-    assert found["blurfit_submissions_total", "new"] == 7
-    assert found["blurfit_submissions_total", "again"] == 1
-    assert found["blurfit_refusals_total", "busy"] == 1
-    assert ("blurfit_refusals_total", "conflict") not in found
 
 
 def test_without_a_token_no_single_arrival_shows() -> None:

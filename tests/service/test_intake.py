@@ -11,7 +11,7 @@ import pytest
 import sqlalchemy as sa
 from starlette.testclient import TestClient
 
-from blurfit import Agreement, InvalidValueError, StorageError, Store
+from blurfit import Agreement, StorageError, Store
 from blurfit.agreement.terms import Database
 from blurfit.contributor.blur import perturb, perturb_table, share
 from blurfit.contributor.client import Client
@@ -139,15 +139,6 @@ def kept(agreement):
         yield kept
 
 
-def test_a_bad_one_is_refused_alone(kept, agreement) -> None:
-    bodies = rows(agreement, 5)
-    bodies[2] = bodies[2][:-8] + np.array([np.nan]).tobytes()
-    outcomes = collect(kept, agreement, bodies)
-    assert isinstance(outcomes[2], InvalidValueError)
-    assert outcomes[:2] + outcomes[3:] == [1] * 4
-    assert kept.count(agreement) == 4
-
-
 def test_what_nobody_thought_of_hits_its_sender_alone(kept, agreement, monkeypatch) -> None:
     bodies = rows(agreement, 5)
     receive, poison = kept.receive, bodies[3][8:24]
@@ -161,16 +152,6 @@ def test_what_nobody_thought_of_hits_its_sender_alone(kept, agreement, monkeypat
     outcomes = collect(kept, agreement, bodies)
     assert isinstance(outcomes[3], StorageError)
     assert outcomes[:3] + outcomes[4:] == [1] * 4
-
-
-def test_a_storage_that_fails_is_told_to_everyone(kept, agreement, monkeypatch) -> None:
-    def full(fingerprint, arrivals):
-        raise StorageError("full")
-
-    monkeypatch.setattr(kept, "receive", full)
-    assert all(
-        isinstance(one, StorageError) for one in collect(kept, agreement, rows(agreement, 4))
-    )
 
 
 def test_groups_are_bounded_and_so_is_what_waits(kept, agreement, monkeypatch) -> None:

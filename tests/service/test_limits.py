@@ -24,10 +24,7 @@ from blurfit.service.limits import (
     JSON_OF_A_REQUEST,
     ROWS_OF_A_REQUEST,
     Allowance,
-    InProgress,
     Limiter,
-    Turns,
-    cost_of,
     network_of,
     proxies_in,
     run_in_daemon_thread,
@@ -43,33 +40,6 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
-
-
-def test_a_burst_and_then_the_rate() -> None:
-    clock = Clock()
-    limiter = Limiter(rate=2, burst=5, clock=clock)
-    assert [limiter.allows("a") for _ in range(7)] == [True] * 5 + [False] * 2
-    clock.now = 1.0
-    assert [limiter.allows("a") for _ in range(3)] == [True, True, False]
-    assert limiter.allows("b")
-    clock.now = 1000.0
-    assert [limiter.allows("a") for _ in range(7)] == [True] * 5 + [False] * 2
-
-
-def test_one_may_look_whether_a_request_is_left_without_using_it() -> None:
-    limiter = Limiter(rate=1, burst=2, clock=Clock())
-    for _ in range(2):
-        assert limiter.has_left("a")
-        assert limiter.has_left("a")
-        assert limiter.allows("a")
-    assert not limiter.has_left("a")
-    assert limiter.has_left("b")
-    assert Limiter(rate=0, burst=0).has_left("a")
-
-
-def test_no_limit() -> None:
-    limiter = Limiter(rate=0, burst=0)
-    assert all(limiter.allows("a") for _ in range(1000))
 
 
 def test_nothing_is_kept_of_an_address_and_many_take_no_more_room() -> None:
@@ -111,29 +81,6 @@ def test_forked_processes_keep_to_one_limit() -> None:
     assert [limiter.allows("a"), limiter.allows("a"), limiter.allows("b")] == [True, False, True]
 
 
-def test_bodies_cost_as_much_as_the_requests_they_stand_for() -> None:
-    assert cost_of(2**15, 50, json=False) == 1, "no more than the request"
-    assert cost_of(2**14, json=True) == 1
-    assert cost_of(2**15, 50 * 60, json=False) == 60
-    assert cost_of(20 * 2**15, 1, json=False) == 20
-    assert cost_of(30 * 2**14, json=True) == 30
-
-
-def test_what_a_request_costs_is_paid_once() -> None:
-    allowance = Allowance(limiter=Limiter(rate=1, burst=100, clock=Clock()))
-    with allowance.reserve("a", "") as held, allowance.reserve("b", "") as other:
-        held.pay(1)
-        for cost in (60, 60, 20):
-            held.pay(cost)
-        assert held.paid == 60
-        with pytest.raises(RequestError, match="Wait"):
-            held.pay(102)
-        held.owe(102)  # what nobody could know before is charged to the next
-        assert not allowance.limiter.allows("a")
-        other.pay(10**9)  # a full bucket is enough for any
-        assert not allowance.limiter.allows("b")
-
-
 def test_what_costs_more_than_a_bucket_holds_waits_and_does_not_exceed_the_rate() -> None:
     """The request itself is charged before the batch or the withdrawal that it brings."""
     clock = Clock()
@@ -159,14 +106,6 @@ def test_a_full_bucket_is_enough_for_any_json() -> None:
             path = f"/collections/{agreement.fingerprint}"
             assert send(http, path, body, JSON).json()["new"] == 2000
             refused(send(http, path, text, JSON), 429, "too-many-requests")
-
-
-def test_networks_of_ipv6_count_as_one() -> None:
-    limiter = Limiter(rate=1, burst=2, clock=Clock())
-    assert [limiter.allows(f"2001:db8::{n}") for n in range(3)] == [True, True, False]
-    assert limiter.allows("2001:db8:0:1::1")
-    mapped = [limiter.allows(one) for one in ("192.0.2.1", "::ffff:192.0.2.1", "192.0.2.1")]
-    assert mapped == [True, True, False]
 
 
 def test_a_crowd_at_one_collection_leaves_the_others_alone() -> None:
@@ -499,16 +438,6 @@ def test_a_body_of_unknown_length_is_paid_as_the_longest_before_it_is_read(
 # ---- work that takes long
 
 
-def test_the_answer_and_the_error_come_back() -> None:
-    assert asyncio.run(run_in_daemon_thread(lambda: 6 * 7)) == 42
-
-    def fails() -> None:
-        raise LookupError("not there")
-
-    with pytest.raises(LookupError, match="not there"):
-        asyncio.run(run_in_daemon_thread(fails))
-
-
 def test_whoever_gives_up_is_not_answered() -> None:
     async def gives_up() -> None:
         gate = threading.Event()
@@ -535,60 +464,3 @@ async def main():
 asyncio.run(main())
 """
     assert subprocess.run([sys.executable, "-c", script], check=False, timeout=600).returncode == 0
-
-
-def test_whoever_asks_again_waits_for_what_is_under_way() -> None:
-    begun: list[str] = []
-    gate = threading.Event()
-
-    def work(name: str) -> str:
-        begun.append(name)
-        gate.wait(30)
-        if name == "wrong":
-            raise LookupError(name)
-        return name
-
-    async def run() -> None:
-        underway: InProgress[str] = InProgress()
-
-        def ask(name: str) -> asyncio.Task[str]:
-            return asyncio.create_task(
-                underway.join(name, lambda: run_in_daemon_thread(lambda: work(name)))
-            )
-
-        gone, *asking = [ask(name) for name in ("one", "one", "one", "other", "wrong")]
-        await asyncio.sleep(0)
-        gone.cancel()  # the others go on
-        gate.set()
-        found = await asyncio.gather(*asking, return_exceptions=True)
-        assert found[:3] == ["one", "one", "other"]
-        assert isinstance(found[3], LookupError)
-        assert sorted(begun) == ["one", "other", "wrong"]
-        assert await underway.join("one", lambda: run_in_daemon_thread(lambda: "again")) == "again"
-
-    asyncio.run(run())
-
-
-def test_turns_are_taken_one_after_the_other_and_beside_the_loop() -> None:
-    inside: list[int] = []
-    most: list[int] = []
-
-    def work(number: int) -> int:
-        inside.append(number)
-        most.append(len(inside))
-        assert threading.current_thread().daemon, "or it would keep the service from ending"
-        inside.remove(number)
-        if number == 3:
-            raise LookupError(number)
-        return number
-
-    async def run() -> None:
-        turns = Turns()
-        found = await asyncio.gather(
-            *(turns.take(work, n) for n in range(5)), return_exceptions=True
-        )
-        assert [one for one in found if isinstance(one, int)] == [0, 1, 2, 4]
-        assert isinstance(found[3], LookupError)
-
-    asyncio.run(run())
-    assert most == [1] * 5

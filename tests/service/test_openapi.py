@@ -231,9 +231,3 @@ def test_damaged_messages_are_refused_and_garbage_is_never_stored() -> None:
         for part in store.submissions(ONE.fingerprint):
             assert screen.passes(part.numbers).all()
         assert ANSWERS[400] > 80, ANSWERS
-
-
-# ---- what the document refers to, and what the readers of each format take
-
-
-# ---- submissions

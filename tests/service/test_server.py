@@ -1,7 +1,6 @@
 """In a thread, in one process or in several: it ends in time, and logs a line for each event."""
 
 import asyncio
-import json
 import logging
 import logging.config
 import os
@@ -14,7 +13,6 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import httpx2 as httpx
 import numpy as np
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -26,11 +24,9 @@ from blurfit.service import app as module
 from blurfit.service import app as serving
 from blurfit.service.app import (
     Server,
-    Service,
     Workers,
     configuration,
     configured,
-    in_a_thread,
     listening,
     refuse_unless_possible,
 )
@@ -38,15 +34,6 @@ from blurfit.store.store import Store
 from support import processes
 from support.serving import Serving
 from support.stores import propose, totals_of
-
-
-def test_it_answers_for_as_long_as_the_block_lasts(tmp_path) -> None:
-    with Store(tmp_path / "collection.db") as store, in_a_thread(Service(store)) as url:
-        answer = httpx.get(f"{url}/healthz", trust_env=False, verify=False, timeout=300)
-        assert answer.json() == {"status": "ok"}
-        assert "server" not in answer.headers, "nobody needs to know"
-    with pytest.raises(httpx.TransportError):
-        httpx.get(f"{url}/healthz", trust_env=False, verify=False, timeout=300)
 
 
 def computing(*arguments: str) -> None:
@@ -322,11 +309,3 @@ def test_a_message_cannot_begin_another_line(style, capsys) -> None:
     found = lines(style, capsys, "one\n2026-01-01 info forged", "two")
     assert len(found) == 2
     assert "address" not in "".join(found)
-
-
-def test_json_has_time_level_logger_and_message(capsys) -> None:
-    (line,) = lines("json", capsys, "opened ε")
-    found = json.loads(line)
-    assert found["message"] == "opened ε"
-    assert (found["level"], found["logger"]) == ("info", "blurfit.audit_log")
-    assert found["time"].endswith("+00:00")

@@ -17,16 +17,8 @@ AGREEMENT = propose()
 
 
 @pytest.fixture
-def store(tmp_path):
-    with Store(tmp_path / "collection.db") as kept:
-        kept.appoint(hashed(TOKEN))
-        yield kept
-
-
-@pytest.fixture
-def http(store):
-    with TestClient(Service(store, Limits(requests_per_second=0))) as client:
-        yield client
+def place() -> str:
+    return ":memory:"
 
 
 def test_it_has_a_name_in_answer_and_log_and_is_a_deed(http, store, monkeypatch, caplog) -> None:

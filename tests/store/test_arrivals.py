@@ -10,7 +10,6 @@ import sqlalchemy as sa
 from blurfit import (
     InvalidValueError,
     NotInvitedError,
-    learn,
 )
 from blurfit.agreement.agreement import Agreement
 from blurfit.contributor.blur import perturb, perturb_table
@@ -21,7 +20,7 @@ from blurfit.store.arrivals import Arrival, Group, receive_new
 from blurfit.store.collections import taking
 from blurfit.store.store import Store
 from support.stores import arrival as arrival_of
-from support.stores import propose, totals_of
+from support.stores import propose
 
 PEOPLE = {"age": np.linspace(0, 100, 40), "income": np.linspace(0, 100, 40)}
 
@@ -38,27 +37,6 @@ def changed(one: Submission, agreement: Agreement) -> Submission:
     """The same identifier with other numbers, such as an honest contributor could have sent."""
     other = one.numbers + agreement.grid.quadratic * (np.arange(agreement.width) == 0)
     return Submission(one.identifier, one.fingerprint, other)
-
-
-def test_what_was_added_is_there_later(agreement, place) -> None:
-    batch = perturb_table(agreement, PEOPLE)
-    with Store(place) as kept:
-        assert kept.add(agreement, batch) == 40
-    with Store(place) as kept:  # another process, later
-        assert kept.count(agreement) == 40
-        (stored,) = kept.submissions(agreement.fingerprint)
-        assert sorted(one.to_bytes() for one in stored) == sorted(one.to_bytes() for one in batch)
-
-
-def test_the_model_is_that_of_the_sums(agreement, place) -> None:
-    batch, more = perturb_table(agreement, PEOPLE), perturb_table(agreement, people(7))
-    with Store(place) as kept:
-        kept.add(agreement, batch)
-        kept.add(agreement, more)
-        model = kept.publish(agreement)
-    expected = learn(agreement, totals_of(agreement, batch, more))
-    assert model.count == 47
-    assert model.to_json() == expected.to_json(), "to the last bit"
 
 
 @pytest.mark.parametrize("invited", [False, True])
@@ -94,21 +72,6 @@ def test_a_known_identifier_is_answered_alike_whatever_its_numbers_are(
         (stored,) = kept.submissions(agreement.fingerprint)
         assert sorted(x.identifier for x in stored) == sorted(x.identifier for x in batch)
         assert one in [*stored], "what came first stays"
-
-
-def test_one_name_twice_in_a_group(agreement, place) -> None:
-    batch = perturb_table(agreement, people(2))
-    one, other = batch
-    group = [
-        arrival(Submissions.gather([one])),
-        arrival(Submissions.gather([one])),
-        arrival(Submissions.gather([changed(one, agreement)])),
-        arrival(Submissions.gather([other])),
-    ]
-    with Store(place) as kept:
-        kept.open(agreement)
-        assert kept.receive(kept.collection(agreement.fingerprint), group) == [1, 0, 0, 1]
-        assert kept.count(agreement) == 2
 
 
 def test_agreements_do_not_mix(agreement, place) -> None:
@@ -157,19 +120,6 @@ def test_invitations_are_used_once_and_leave_no_trace(agreement, place) -> None:
         assert kept.unused_invitations(agreement.fingerprint) == 0
         vouched = perturb_table(agreement, people(3))  # by whoever holds the store
         assert kept.add(agreement, vouched) == 3
-
-
-def test_small_blocks_are_put_together_and_nothing_changes(agreement, place, monkeypatch) -> None:
-    monkeypatch.setattr(blocks, "MANY", 8)
-    batch = perturb_table(agreement, PEOPLE)
-    with Store(place) as kept, Store() as plain:
-        for one in batch:
-            kept.add(agreement, one)
-        assert kept.count(agreement) == 40
-        assert len(list(kept.submissions(agreement.fingerprint))) < 10
-        assert sum(come for _, come in kept.history(agreement.fingerprint)) == 40
-        plain.add(agreement, batch)
-        assert kept.publish(agreement).to_json() == plain.publish(agreement).to_json()
 
 
 def test_names_that_were_put_in_order_are_still_known(agreement, place, monkeypatch) -> None:

@@ -1,6 +1,5 @@
 """Identifiers as sets, rows in blocks, and halves of those who came."""
 
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -13,9 +12,8 @@ from blurfit.data import ByteArray
 from blurfit.messages.submissions import Submissions
 from blurfit.model.release import PublishedMoments
 from blurfit.schema.schema import Numeric, Schema
-from blurfit.store import blocks, collections
+from blurfit.store import blocks
 from blurfit.store.blocks import MANY
-from support import stores
 from support.lying import climbing
 from support.sharing import identifier_of, opened, propose, send
 from support.stores import PEOPLE, at_once, totals_of
@@ -78,49 +76,11 @@ def test_names_are_sixteen_bytes() -> None:
         blocks.as_identifiers(b"x" * 17)
 
 
-def test_thousands_are_taken_told_and_withdrawn(place) -> None:
-    names = np.random.default_rng(1).integers(0, 256, (3000, 16), dtype=np.uint8)
-    names[:3, 8:] = 0  # zeros at the end, and all of them zero
-    names[0] = 0
-    keys = [one.tobytes() for one in names]
-    with Store(place) as store:
-        agreement = stores.propose()
-        store.open(agreement)
-        wave = store.collection(agreement.fingerprint).key
-        assert store.write(blocks.take_identifiers, wave, names[:2000]) == 2000
-        if "sqlite" in place:
-            store.write(blocks.settle_identifiers)
-        assert store.write(blocks.take_identifiers, wave, names[1000:]) == 1000
-        assert store.read(blocks.known_among, wave, names) == set(keys)
-        assert store.read(blocks.withdrawn_among, wave, keys) == set()
-        for _ in range(2):
-            store.write(blocks.withdraw_identifiers, wave, names[:5])
-        assert store.read(blocks.withdrawn_among, wave, keys) == set(keys[:5])
-        assert store.read(blocks.withdrawn_among, wave, []) == set()
-
-
 # ---- blocks
 
 
 def people(count: int) -> dict:
     return {name: np.linspace(0, 100, count) for name in ("age", "income")}
-
-
-def test_long_arrivals_become_several_blocks(agreement, place) -> None:
-    with Store(place) as store:
-        store.add(agreement, perturb_table(agreement, people(9000)))
-        sizes = [len(part) for part in store.submissions(agreement.fingerprint)]
-        collection = store.collection(agreement.fingerprint)
-        assert max(sizes) <= collection.block_rows <= collections.LARGEST
-        assert sum(sizes) == 9000
-
-
-def test_where_sums_cannot_be_exact_blocks_are_still_long(agreement) -> None:
-    with Store() as store:
-        store.open(agreement)
-        collection = store.collection(agreement.fingerprint)
-        assert replace(collection, exact_rows=1).block_rows == collections.LARGEST
-        assert replace(collection, exact_rows=1000).block_rows == 1000
 
 
 def test_two_services_put_blocks_together_at_once(agreement, place) -> None:

@@ -7,7 +7,6 @@ import sqlalchemy as sa
 
 from blurfit import perturb_table
 from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.plan import Plan
 from blurfit.errors import (
     BelowQuorumError,
     ClosedError,
@@ -18,11 +17,10 @@ from blurfit.errors import (
     NotInvitedError,
     NotPublishedError,
     OtherGroupError,
-    PausedError,
     UnknownCollectionError,
 )
 from blurfit.store.arrivals import Arrival
-from blurfit.store.database import Clock, next_tasks
+from blurfit.store.database import Clock
 from blurfit.store.store import Store
 from support import sharing
 from support.closings import let_pass
@@ -37,7 +35,7 @@ NAME = AGREEMENT.fingerprint
 PEOPLE_BLURRED = perturb_table(AGREEMENT, PEOPLE)
 PLAN = plan("label", waves=2, quorum=60)
 EVERYONE = people(60, 4)
-FIRST, SECOND = PLAN.quorums
+FIRST = PLAN.quorums[0]
 
 
 @pytest.fixture
@@ -47,24 +45,6 @@ def store(place):
 
 
 # ---- what never changes
-
-
-@pytest.mark.parametrize("document", [AGREEMENT, PLAN])
-def test_a_course_is_opened_once_and_found_as_it_was(store, document) -> None:
-    assert store.open(document)
-    assert not store.open(document)
-    course = store.course(document.fingerprint)
-    assert course.document.to_json() == document.to_json() == course.text
-    assert (course.role, course.by_hand) == ("whole", document is AGREEMENT)
-    first = document.first()
-    wave = store.collection(first.fingerprint)
-    assert (wave.number, wave.invited) == (1, document is PLAN)
-    assert wave.agreement.to_json() == first.to_json()
-    assert store.current(document.fingerprint) == first
-    assert store.course(first.fingerprint).key == course.key
-    status = store.status(document.fingerprint)
-    assert (status.state, status.closes, status.sums) == ("collecting", None, False)
-    assert abs(status.opened - time.time() / 3600) < 2
 
 
 @pytest.mark.parametrize("name", ["ab" * 32, "AB" * 32, "", "\x00", "ab" * 31, "é" * 64])
@@ -121,26 +101,6 @@ def test_a_wave_is_steered_by_its_plan_alone(store) -> None:
 # ---- steering
 
 
-def test_the_status_tells_every_wave(store) -> None:
-    store.open(PLAN)
-    fill(store, PLAN.first(), 0, 7)
-    found = store.status(PLAN.fingerprint)
-    assert (found.state, found.invited, found.reason, found.model) == (
-        "collecting",
-        True,
-        None,
-        None,
-    )
-    assert [(one.state, one.count, one.quorum) for one in found.waves] == [
-        ("collecting", 7, FIRST),
-        ("planned", 0, SECOND),
-    ]
-    assert [one.fingerprint for one in found.waves] == [PLAN.first().fingerprint, None]
-    assert (found.count, found.quorum) == (7, FIRST)
-    wave = store.status(PLAN.first().fingerprint)
-    assert (wave.state, wave.count, wave.waves) == ("collecting", 7, found.waves[:1])
-
-
 def test_what_is_held_collects_and_releases_nothing(store) -> None:
     store.open(PLAN)
     assert store.hold(PLAN.fingerprint).state == "held"
@@ -154,23 +114,6 @@ def test_what_is_held_collects_and_releases_nothing(store) -> None:
     store.open(AGREEMENT)
     with pytest.raises(InfeasibleError, match="nothing to hold"):
         store.hold(NAME)
-
-
-@pytest.mark.parametrize("document", [AGREEMENT, PLAN])
-def test_what_is_paused_takes_nothing_until_it_is_resumed(store, document) -> None:
-    store.open(document)
-    wave, name = document.first(), document.fingerprint
-    store.add(wave, first := perturb_table(wave, rows_of(document, 3)))
-    assert store.pause(name).state == store.status(wave.fingerprint).state == "paused"
-    with pytest.raises(PausedError, match="Send the same request again later"):
-        store.add(wave, late := perturb_table(wave, rows_of(document, 2)))
-    assert store.add(wave, first) == 0
-    assert store.resume(name).state == "collecting"
-    assert store.add(wave, late) == 2
-
-
-def rows_of(document: Agreement | Plan, count: int) -> dict:
-    return rows(EVERYONE if document is PLAN else PEOPLE, 0, count)
 
 
 def test_what_has_ended_is_not_steered(store) -> None:
@@ -256,22 +199,6 @@ def test_what_closed_at_its_date_can_be_handed_over_and_stays_closed(store) -> N
     assert store.status(NAME).state == "closed"
 
 
-def test_the_date_of_a_plan_goes_with_it_from_wave_to_wave(store) -> None:
-    store.open(PLAN, closes=FOREVER)
-    fill(store, PLAN.first(), 0, FIRST)
-    drive(store)
-    second = store.current(PLAN.fingerprint)
-    assert store.status(second.fingerprint).closes == FOREVER
-    with pytest.raises(InfeasibleError, match="This is a wave of the plan"):
-        store.move_date(second.fingerprint, None)
-    assert store.move_date(PLAN.fingerprint, FOREVER + 5).closes == FOREVER + 5
-    assert not store.open(PLAN)
-    with pytest.raises(ConflictError):
-        store.open(PLAN, closes=FOREVER)
-    ((_, seconds),) = store.read(next_tasks)
-    assert 0 < seconds <= FOREVER + 5 - time.time() + 1
-
-
 def test_a_plan_ends_at_its_date_with_what_was_released(store) -> None:
     store.open(PLAN, closes=FOREVER)
     fill(store, PLAN.first(), 0, FIRST)
@@ -293,20 +220,6 @@ def test_a_plan_ends_at_its_date_with_what_was_released(store) -> None:
     assert status.model == PLAN.first().fingerprint
     with pytest.raises(ClosedError):
         store.move_date(PLAN.fingerprint, FOREVER)
-
-
-def test_a_full_wave_is_released_at_the_date_and_a_held_plan_waits(store) -> None:
-    store.open(PLAN, closes=FOREVER)
-    fill(store, PLAN.first(), 0, FIRST)
-    store.hold(PLAN.fingerprint)
-    let_pass(store, PLAN.fingerprint)
-    drive(store)
-    store.advance(PLAN.fingerprint)
-    assert store.releases(PLAN.fingerprint) == []
-    store.resume(PLAN.fingerprint)
-    drive(store)
-    assert len(store.releases(PLAN.fingerprint)) == 1
-    assert store.status(PLAN.fingerprint).state == "ended"
 
 
 def test_a_plan_whose_date_comes_before_its_first_release_has_no_model(store) -> None:

@@ -43,7 +43,6 @@ from support.sharing import (
     WIDTH,
     Direct,
     arrival,
-    counted,
     identifier_of,
     marked,
     new_agreement,
@@ -177,22 +176,6 @@ def two(place, in_memory):
         peer = opened(agreement, first, second)
         send(agreement, first, second, *range(9))
         yield agreement, first, second, peer
-
-
-def test_only_those_who_reached_both_are_counted(two) -> None:
-    agreement, first, second, peer = two
-    send(agreement, None, second, 30, 31, 32)
-    second.close_collection(agreement.fingerprint)
-    text = first.publish_text(agreement.fingerprint, peer)
-    assert counted(first, agreement) == counted(second, agreement) == set(range(9))
-    assert first.model(agreement.fingerprint) == second.model(agreement.fingerprint) == text
-    assert PublishedModel.from_json(text).count == 9
-    shown = first.moments(agreement)
-    assert shown.fit().to_json() == text
-    assert shown.to_json() == second.moments_text(agreement.fingerprint)
-    assert first.publish_text(agreement.fingerprint, peer) == text
-    assert {s.status(agreement.fingerprint).state for s in (first, second)} == {"published"}
-    assert first.due() == second.due() == []
 
 
 def test_nothing_without_the_consent_of_both(two) -> None:
@@ -608,27 +591,6 @@ def plan():
         yield found
 
 
-def test_both_go_from_wave_to_wave_and_publish_the_same(place, in_memory) -> None:
-    """One store may be the first for one plan and the second for another."""
-    places = place, in_memory / "other.db"
-    for document, order in ((PLAN, places), (joint_plan(quorum=61), places[::-1])):
-        with both(document, *order) as plan:
-            assert plan.current(0) == plan.current(1) == document.first()
-            plan.send(document.quorums[0])
-            assert [one.what for one in plan.first.due()] == ["advance"]
-            assert plan.second.due() == []
-            plan.lead()
-            assert plan.states() == [["released", "collecting"]] * 2
-            plan.check()
-            plan.send(document.quorums[1])
-            plan.lead()
-            plan.check()
-            assert plan.states() == [["released", "released"]] * 2
-            texts = {store.model(plan.name) for store in plan.stores}
-            assert texts == {learn_plan(document, plan.check_sums()).to_json()}
-            assert plan.first.due() == []
-
-
 @pytest.mark.parametrize("noise", [False, True], ids=["alone", "with noise of the databases"])
 def test_to_the_logistic_model_itself(noise) -> None:
     """Newton's wave, whose gradient has the largest numbers, and noise of both databases."""
@@ -977,21 +939,6 @@ def test_an_end_is_told_after_the_release_that_led_to_it(plan) -> None:
     assert plan.second.model(plan.name) == text
 
 
-def test_of_two_who_tell_the_same_at_once_both_are_done(plan) -> None:
-    """Whoever checked before the other wrote finds it written."""
-    plan.send(FIRST)
-    plan.lead()
-    plan.send(SECOND)
-    plan.first.publish_text(plan.name, Broken(plan, "tell"))
-    course = plan.second.course(plan.name)
-    news = plan.first.read(release.news_of, plan.first.course(plan.name), 2)
-    before = plan.second.releases(plan.name)
-    found = release.checked(course, before, news)
-    for _ in range(2):
-        plan.second.write(release.take, course, len(before), news, found)
-    plan.check()
-
-
 def test_what_changes_while_it_is_told_is_told_again(plan) -> None:
     class Slow(Direct):
         def tell(self, course, news):
@@ -1062,29 +1009,6 @@ def test_a_wave_that_is_being_dropped_does_not_wait_for_the_date(plan) -> None:
 
 
 # ---- how a plan ends
-
-
-def test_ended_early_at_both_with_the_best_model_so_far(plan) -> None:
-    with pytest.raises(BelowQuorumError):
-        plan.first.publish_text(plan.name, plan.peer)
-    plan.send(FIRST)
-    plan.lead()
-    plan.send(3)
-    wave = plan.current()
-    with pytest.raises(NotPublishedError, match="Office leads this plan"):
-        plan.second.publish_text(plan.name)
-    text = plan.first.publish_text(plan.name, plan.peer)
-    plan.check()
-    assert PublishedModel.from_json(text).count == FIRST
-    assert plan.second.publish_text(plan.name) == text
-    assert plan.states() == [["released", "dropped"]] * 2
-    assert plan.status(1).reason == "Its administrator ended it after wave 1 of 2."
-    late = plan.deliver(plan.shared(1, wave))
-    assert all(isinstance(one, WaveClosedError) for one in late)
-    for side in (0, 1):
-        with pytest.raises(ClosedError, match="Its administrator ended it"):
-            plan.current(side)
-    assert plan.first.publish_text(plan.name, plan.peer) == text
 
 
 def test_ended_while_the_second_is_away(plan) -> None:

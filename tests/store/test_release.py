@@ -11,7 +11,7 @@ from sqlalchemy import event
 from blurfit import ClosedError, InfeasibleError, NotPublishedError, learn
 from blurfit import randomness as noise
 from blurfit.contributor.blur import perturb_table
-from blurfit.errors import BelowQuorumError, BetweenWavesError, WaveClosedError
+from blurfit.errors import BelowQuorumError, BetweenWavesError
 from blurfit.learning.sums import Totals
 from blurfit.model.course import follows, learn_plan
 from blurfit.model.model import PublishedModel
@@ -24,7 +24,7 @@ from support.stores import PEOPLE, arrival, at_once, propose, totals_of
 
 PLAN = plan("label", waves=2, quorum=60)
 NAME = PLAN.fingerprint
-FIRST, SECOND = PLAN.quorums
+FIRST = PLAN.quorums[0]
 
 
 @pytest.fixture
@@ -95,14 +95,6 @@ def test_a_set_that_was_fixed_changes_no_more_whatever_comes_in_between(agreemen
         model = PublishedModel.from_json(store.model(name))
         expected = learn(agreement, totals_of(agreement, sent))
         assert model.to_json() == expected.to_json()
-
-
-def test_what_was_paused_and_is_being_published_is_finished(agreement, store) -> None:
-    store.add(agreement, perturb_table(agreement, PEOPLE))
-    store.pause(agreement.fingerprint)
-    fix(store, agreement.fingerprint)
-    drive(store)
-    assert store.status(agreement.fingerprint).state == "published"
 
 
 def test_what_was_closed_by_hand_waits_until_it_is_published(agreement, store) -> None:
@@ -277,31 +269,6 @@ def test_no_transaction_writes_while_the_next_wave_or_the_model_of_a_plan_is_fou
 # ---- from wave to wave
 
 
-def test_a_plan_goes_to_its_end(store) -> None:
-    store.open(PLAN)
-    fill(store, PLAN.first(), 0, FIRST)
-    assert [(one.what, one.course) for one in store.due()] == [("advance", NAME)]
-    drive(store)
-    second = store.current(NAME)
-    follows(PLAN, [store.moments(PLAN.first())], second)
-    with pytest.raises(WaveClosedError, match="Wave 1 has closed"):
-        fill(store, PLAN.first(), 0, 1)
-    assert store.due() == []
-    fill(store, second, FIRST, 60)
-    drive(store)
-    store.advance(NAME)
-    releases = [store.moments(one) for one in (PLAN.first(), second)]
-    text = learn_plan(PLAN, releases).to_json()
-    assert text == store.model(NAME) == store.publish_text(NAME)
-    assert text == store.model(second.fingerprint)  # its last wave shows it as well
-    status = store.status(NAME)
-    assert (status.state, status.reason, status.model) == ("ended", None, second.fingerprint)
-    assert [one.state for one in status.waves] == ["released", "released"]
-    assert store.due() == []
-    with pytest.raises(WaveClosedError):
-        fill(store, second, 0, 1)
-
-
 def test_below_its_quorum_a_wave_goes_on(store) -> None:
     store.open(PLAN)
     fill(store, PLAN.first(), 0, FIRST - 1)
@@ -346,14 +313,6 @@ def test_ended_early_while_somebody_else_takes_it_forward(store, monkeypatch) ->
     monkeypatch.setattr(store, "_released", overtaken)
     assert store.publish(PLAN).count == FIRST
     assert [one.state for one in store.status(NAME).waves] == ["released", "dropped"]
-
-
-def test_ended_early_with_an_open_wave_that_is_full(store) -> None:
-    store.open(PLAN)
-    store.hold(NAME)
-    fill(store, PLAN.first(), 0, FIRST)
-    assert store.publish(PLAN).count == FIRST
-    assert [one.state for one in store.status(NAME).waves] == ["released", "planned"]
 
 
 @pytest.mark.parametrize("error", [InfeasibleError("no map"), np.linalg.LinAlgError("no map")])

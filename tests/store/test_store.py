@@ -75,14 +75,6 @@ def test_a_name_is_taken_once_and_an_unknown_one_cannot_be_revoked() -> None:
         assert store.granted() == {"mail office": "invite"}
 
 
-def test_the_log_is_told_newest_first(place) -> None:
-    with Store(place) as store:
-        for number in range(3):
-            store.log("administrator", "open", f"{number:064}", 201)
-        found = store.audit_log(2)
-    assert [one.fingerprint for one in found] == [f"{2:064}", f"{1:064}"]
-
-
 # ---- backups
 
 
@@ -97,15 +89,21 @@ def collected(path, agreement):
     return store
 
 
-def test_it_holds_what_is_still_in_the_log(agreement, folder) -> None:
+def test_a_backup_has_everything_is_its_owners_alone_and_no_store(agreement, folder) -> None:
     """Seen before: `cp` of the file held none of 26,100 that were acknowledged."""
     with collected(folder / "store.db", agreement):
         shutil.copy(folder / "store.db", folder / "copied.db")
         found = backup(folder / "store.db", folder / "backup.db")
-    assert (found.collections, found.submissions) == (1, 40)
+        with pytest.raises(InvalidValueError, match="to be new"):
+            backup(folder / "store.db", folder / "backup.db")
+    assert (found.collections, found.submissions) == (1, 40), "also what is still in the log"
     with closing(sqlite3.connect(folder / "copied.db")) as connection:
         tables_there = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
     assert tables_there == 0  # so the plain copy would have lost everything
+    assert (folder / "backup.db").stat().st_mode & 0o777 == 0o600
+    assert sorted(path.name for path in folder.glob("backup*")) == ["backup.db"]
+    with pytest.raises(InvalidValueError, match="blurfit restore"):
+        Store(folder / "backup.db")
 
 
 def test_it_is_of_one_moment_while_others_write(folder) -> None:
@@ -125,23 +123,6 @@ def test_it_is_of_one_moment_while_others_write(folder) -> None:
             ended.set()
             writer.join()
     assert all(one.submissions % 40 == 0 and one.submissions >= 40 for one in found)
-
-
-def test_only_its_owner_may_read_it_and_nothing_is_written_over(folder) -> None:
-    agreement = propose()
-    with collected(folder / "store.db", agreement):
-        backup(folder / "store.db", folder / "backup.db")
-        assert (folder / "backup.db").stat().st_mode & 0o777 == 0o600
-        with pytest.raises(InvalidValueError, match="to be new"):
-            backup(folder / "store.db", folder / "backup.db")
-    assert sorted(path.name for path in folder.glob("backup*")) == ["backup.db"]
-
-
-def test_no_service_opens_a_backup(folder) -> None:
-    with collected(folder / "store.db", propose()):
-        backup(folder / "store.db", folder / "backup.db")
-    with pytest.raises(InvalidValueError, match="blurfit restore"):
-        Store(folder / "backup.db")
 
 
 def test_a_restored_collection_does_not_publish_again(agreement, folder) -> None:
@@ -259,25 +240,20 @@ def test_a_restored_postgresql_is_marked_in_place(places) -> None:
 
 
 class TestAFileThatVanishes:
-    def test_nothing_is_acknowledged_into_a_file_that_was_removed(self, folder) -> None:
+    @pytest.mark.parametrize(("how", "words"), [("removed", "gone"), ("replaced", "replaced")])
+    def test_nothing_is_acknowledged_into_it(self, folder, how, words) -> None:
         """Seen before: 2,930 were, and lost."""
         agreement = propose()
         with collected(folder / "store.db", agreement) as store:
             store.check()
-            for path in folder.glob("store.db*"):
-                path.unlink()
-            with pytest.raises(StorageError, match="gone"):
+            for path in [*folder.glob("store.db*")] if how == "removed" else [folder / "store.db"]:
+                path.rename(folder / f"old{path.suffix}")
+            if how == "replaced":
+                (folder / "store.db").write_bytes(b"")
+            with pytest.raises(StorageError, match=words):
                 store.add(agreement, perturb_table(agreement, PEOPLE))
-            with pytest.raises(StorageError, match="gone"):
+            with pytest.raises(StorageError, match=words):
                 store.check()
-
-    def test_nor_into_one_that_was_replaced(self, folder) -> None:
-        agreement = propose()
-        with collected(folder / "store.db", agreement) as store:
-            (folder / "store.db").rename(folder / "old.db")
-            (folder / "store.db").write_bytes(b"")
-            with pytest.raises(StorageError, match="replaced"):
-                store.add(agreement, perturb_table(agreement, PEOPLE))
 
     def test_what_a_lost_log_held_is_saved(self, folder) -> None:
         """By the connection that has it open still, into the store's file."""

@@ -187,27 +187,6 @@ def test_killed_in_the_middle_nothing_has_happened(monkeypatch) -> None:
         assert store.withdraw(collection, sent.identifiers[:5]).new == 5
 
 
-def test_blocks_that_were_put_together_meanwhile_are_looked_at_again(monkeypatch) -> None:
-    agreement = propose()
-    sent = perturb(agreement, PEOPLE)
-    with Store() as store:
-        store.open(agreement)
-        collection = store.collection(agreement.fingerprint)
-        for row in range(40):
-            store.receive(collection, [arrival(some(sent, slice(row, row + 1)))])
-        names, write = sent.identifiers[:3], store.write
-
-        def late(what, *given) -> int:
-            if store.blocks(collection) > 1:  # whoever writes was faster
-                write(blocks.put_together, collection)
-            return write(what, *given)
-
-        monkeypatch.setattr(store, "write", late)
-        assert len(store.read(blocks.holding, collection, names)) == 3
-        assert store.withdraw(collection, names) == Withdrawn(3, 3)
-        assert store.read(blocks.totals, collection).count == 37
-
-
 @pytest.fixture
 def scattered():
     """Twenty people in as many blocks, of whom five are in each transaction."""

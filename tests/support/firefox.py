@@ -1,23 +1,23 @@
-"""Debian's own Firefox, driven by WebDriver BiDi over a plain web socket: no driver beside it.
+"""Debian's own Firefox, driven by WebDriver BiDi over a web socket: no driver beside it.
 
-Firefox speaks BiDi by itself (`--remote-debugging-port`). What is needed of the web socket protocol
-(RFC 6455) and of BiDi is little, and stands here: one session, one tab, scripts in the page, keys
-as a person presses them, pictures.
+Firefox speaks BiDi by itself (`--remote-debugging-port`). What is needed of it is little, and
+stands here: one session, one tab, scripts in the page, keys as a person presses them, pictures.
 """
 
+import asyncio
 import base64
 import json
 import os
 import re
-import socket
-import struct
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from typing import Any
+
+from tornado.websocket import websocket_connect
 
 from support.programs import program
 
@@ -51,66 +51,32 @@ PREFERENCES = {
 
 
 class Socket:
-    """A web socket's client: whole text messages, one at a time."""
+    """A web socket's client: whole text messages, one at a time, in a loop of its own."""
 
     def __init__(self, port: int, path: str) -> None:
-        self._socket = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
-        key = base64.b64encode(os.urandom(16)).decode()
-        lines = [
-            f"GET {path} HTTP/1.1",
-            f"Host: 127.0.0.1:{port}",
-            "Upgrade: websocket",
-            "Connection: Upgrade",
-            f"Sec-WebSocket-Key: {key}",
-            "Sec-WebSocket-Version: 13",
-        ]
-        self._socket.sendall(("\r\n".join(lines) + "\r\n\r\n").encode())
-        self._left = b""
-        while b"\r\n\r\n" not in self._left:
-            self._left += self._socket.recv(4096)
-        head, self._left = self._left.split(b"\r\n\r\n", 1)
-        if b" 101 " not in head.split(b"\r\n")[0]:
-            raise ConnectionError(head.decode())
+        self._loop = asyncio.new_event_loop()
+        address = f"ws://127.0.0.1:{port}{path}"
+        self._line = self._wait(lambda: websocket_connect(address, max_message_size=2**28))
+
+    def _wait(self, work: Callable[[], Awaitable[Any]]) -> Any:
+        async def done() -> Any:
+            return await asyncio.wait_for(work(), PATIENCE)
+
+        return self._loop.run_until_complete(done())
 
     def send(self, text: str) -> None:
-        data, mask = text.encode(), os.urandom(4)
-        size = len(data)
-        if size < 126:
-            head = struct.pack("!BB", 0x81, 0x80 | size)
-        elif size < 2**16:
-            head = struct.pack("!BBH", 0x81, 0x80 | 126, size)
-        else:
-            head = struct.pack("!BBQ", 0x81, 0x80 | 127, size)
-        key = (mask * (size // 4 + 1))[:size]
-        masked = (int.from_bytes(data) ^ int.from_bytes(key)).to_bytes(size)
-        self._socket.sendall(head + mask + masked)
+        self._wait(lambda: self._line.write_message(text))
 
     def receive(self) -> str:
-        text = b""
-        while True:
-            first, second = self._take(2)
-            size = second & 0x7F
-            if size == 126:
-                (size,) = struct.unpack("!H", self._take(2))
-            elif size == 127:
-                (size,) = struct.unpack("!Q", self._take(8))
-            data = self._take(size)
-            if first & 0x0F in (0, 1):
-                text += data
-                if first & 0x80:
-                    return text.decode()
+        found = self._wait(self._line.read_message)
+        if not isinstance(found, str):
+            raise ConnectionError("Firefox hung up.")
+        return found
 
     def close(self) -> None:
-        self._socket.close()
-
-    def _take(self, size: int) -> bytes:
-        while len(self._left) < size:
-            more = self._socket.recv(2**16)
-            if not more:
-                raise ConnectionError("Firefox hung up.")
-            self._left += more
-        found, self._left = self._left[:size], self._left[size:]
-        return found
+        self._line.close()
+        self._loop.run_until_complete(asyncio.sleep(0.1))  # it says goodbye
+        self._loop.close()
 
 
 class Tab:

@@ -34,7 +34,6 @@ PRELOADED = [
     "blurfit.service.app",
     "blurfit.service.app",
     "blurfit.protocol",
-    "blurfit.service.app",
     "blurfit.simulation",
     "blurfit.store.store",
     "formulaic",
