@@ -48,9 +48,7 @@ def test_bytes_and_back(part, count) -> None:
     rows = layout.rows(data)
     assert (layout.identifiers(rows) == shares.identifiers).all()
     assert (layout.words(rows) == shares.words).all()
-    words = (
-        5 if part == "masked" else 4
-    )  # the products of (c, age, income) but c²; a seed has 32 bytes
+    words = 5 if part == "masked" else 4  # products of (c, age, income) but c²; a seed's 32 bytes
     assert len(data) == (16 if count > 1 else 0) + count * (64 + 8 * words)
     assert layout.mask_width == 5
     assert layout.fits(data) == (count == 1)
