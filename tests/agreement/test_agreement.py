@@ -395,8 +395,6 @@ def test_what_was_found_to_keep_its_promise_is_not_looked_at_again() -> None:
 
 
 # ---- what an agreement refuses, one rule a test
-
-
 SMALL = Schema([Numeric("x", 0, 1)], Numeric("y", 0, 1))
 BY_INPUT = {"epsilon": 1, "delta": 1e-6, "quorum": 500, "mechanism": "input", "weight_bound": 2.0}
 

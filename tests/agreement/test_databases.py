@@ -5,11 +5,7 @@ import pytest
 
 from blurfit import Agreement, InfeasibleError, InvalidValueError, Numeric, Schema
 from blurfit.agreement.numbers import Grid
-from blurfit.agreement.terms import (
-    Database,
-    largest_steps,
-    refuse_unless_shareable,
-)
+from blurfit.agreement.terms import Database, largest_steps, refuse_unless_shareable
 from blurfit.errors import NotCertifiedError
 
 SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))

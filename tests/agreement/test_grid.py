@@ -57,8 +57,7 @@ def test_rounding_is_covered_by_the_larger_reach(neighbours, size, quorum) -> No
 def test_records_move_by_no_more_than_half_a_step_each() -> None:
     """The rounding that is paid for is the one that happens: real records of a real agreement."""
     people = Schema(
-        [Numeric("age", 0, 100), Binary("m"), Categorical("r", ["a", "b", "c"])],
-        Numeric("y", 0, 1),
+        [Numeric("age", 0, 100), Binary("m"), Categorical("r", ["a", "b", "c"])], Numeric("y", 0, 1)
     )
     agreement = Agreement.propose(people, epsilon=1, delta=1e-6, quorum=1000)
     generator = np.random.default_rng(0)

@@ -136,8 +136,6 @@ def replaced(**changes) -> Terms:
 
 
 # ---- the parts of a contract follow from schema and terms, and from nothing else
-
-
 THREE = Schema([Numeric("x", 0, 1), Binary("b")], Numeric("y", 0, 1))
 CHOSEN = {"epsilon": 1.0, "delta": 1e-6, "quorum": 1000}
 

@@ -301,8 +301,6 @@ def test_as_many_are_honest_as_are_left_when_the_stated_share_colludes(people, t
 
 
 # ---- the margin
-
-
 def test_a_wave_waits_for_more_than_its_noise_needs() -> None:
     made = plan(waves=2)
     assert made.terms.colluders == 0.1

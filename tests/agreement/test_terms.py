@@ -147,8 +147,6 @@ def test_a_plan_has_them_too_and_hands_them_to_each_wave() -> None:
 
 
 # ---- each rule refuses what it is about, and names the value
-
-
 LARGER = {"epsilon": 1.0, "delta": 1e-6, "quorum": 5000}
 ADULTS = Schema([Numeric("age", 18, 80)], Numeric("income", 0, 200_000))
 INPUT = {"mechanism": "input", "weight_bound": 2.0}

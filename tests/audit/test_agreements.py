@@ -128,8 +128,6 @@ def test_a_refusal_is_told_by_zeros(monkeypatch) -> None:
 
 
 # ---- pairs
-
-
 def equal_weights(columns: int, constant: float) -> dict:
     names = (*(f"x{i}" for i in range(columns)), "y")
     return {"weights": dict.fromkeys(names, 1.0), "constant": constant}
@@ -233,8 +231,6 @@ def test_pairs_of_moment_are_records_that_the_schema_can_send() -> None:
 
 
 # ---- findings
-
-
 def sums_of(agreement: Agreement, pair):
     generator = np.random.default_rng(0)
 
@@ -246,8 +242,6 @@ def sums_of(agreement: Agreement, pair):
 
 
 # -- what is known exactly is met ------------------------------------------------------------------
-
-
 @pytest.mark.statistical
 @pytest.mark.parametrize(
     "terms",
@@ -293,8 +287,6 @@ def test_moments_sums_are_audited_within_a_tenth_of_the_truth(epsilon: float, tr
 
 
 # -- what is certified is not broken ---------------------------------------------------------------
-
-
 @pytest.mark.statistical
 @pytest.mark.parametrize("seed", range(6))
 def test_random_certified_agreements_are_never_broken(seed: int, monkeypatch) -> None:
@@ -345,8 +337,6 @@ def test_d_near_n_and_the_quorum_met_exactly() -> None:
 
 
 # -- what is broken is caught ----------------------------------------------------------------------
-
-
 @pytest.mark.statistical
 def test_noise_over_four_is_caught_in_submissions_sums_and_models() -> None:
     found = audit_agreement(louder(propose(quorum=4), 0.25), trials=400)
@@ -355,8 +345,6 @@ def test_noise_over_four_is_caught_in_submissions_sums_and_models() -> None:
 
 
 # -- any release, through a function ---------------------------------------------------------------
-
-
 def neighbouring_tables() -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
     X, y = np.zeros((20, 1)), np.zeros(20)
     X[0], y[0] = 1.0, 1.0
@@ -410,8 +398,6 @@ def test_mistakes_are_named() -> None:
 
 
 # ---- lying crowd
-
-
 TWO = (("Office", "http://127.0.0.1:8001"), ("University", "http://127.0.0.1:8002"))
 
 
@@ -447,8 +433,6 @@ def test_both_are_shown(monkeypatch) -> None:
 
 
 # ---- waves
-
-
 KINDS = ("residual", "newton")
 WAYS = ("a person in two waves", "a map that peeks", "no cut to the ball")
 BROKEN = {kind: broken_waves(kind) for kind in KINDS}
@@ -483,8 +467,6 @@ def test_hostile_maps_bring_people_as_far_apart_as_the_reach(kind: str) -> None:
 
 
 # ---- two databases
-
-
 PROMISE = {"epsilon": 1, "delta": 1e-6, "quorum": 2000, "databases": TWO}
 AGES = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))
 AGREEMENT = Agreement.propose(AGES, **PROMISE, proofs=False)

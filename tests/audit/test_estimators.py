@@ -150,8 +150,6 @@ def test_a_fit_that_fails_is_told_with_its_reason() -> None:
 
 
 # ---- people with several rows
-
-
 def test_a_fit_by_person_keeps_its_promise_and_a_row_wise_one_tells_more() -> None:
     """Eight rows each. Row by row the promise is to a row, and a warning says so elsewhere."""
     from blurfit.estimators import MomentPerturbationRegressor

@@ -99,8 +99,6 @@ def test_bars_are_as_long_as_what_was_found() -> None:
 
 
 # ---- attacks
-
-
 TRIALS = 4000
 
 
@@ -166,8 +164,6 @@ def test_long_releases_have_no_quadratic_attacker() -> None:
 
 
 # ---- count bounds
-
-
 @pytest.mark.parametrize(("count", "trials"), [(0, 10), (1, 10), (5, 10), (10, 10), (37, 4000)])
 @pytest.mark.parametrize("alpha", [0.05, 1e-6])
 def test_proportions_are_clopper_and_pearsons(count: int, trials: int, alpha: float) -> None:

@@ -148,12 +148,7 @@ def fit_own(parameters: dict[str, object]) -> int:
 
 @pytest.mark.parametrize(
     ("kind", "started"),
-    [
-        ("loky", "before"),
-        ("spawn", "within"),
-        ("forkserver", "within"),
-        ("fork", "before"),
-    ],
+    [("loky", "before"), ("spawn", "within"), ("forkserver", "within"), ("fork", "before")],
 )
 def test_workers_that_make_their_own_estimators_refuse(kind, started) -> None:
     """Seen before: 50 fits by joblib's workers, "0 fits spent ε = 0 of 1", and ε was 8.88."""

@@ -260,8 +260,6 @@ def test_groups_are_routed() -> None:
 
 
 # ---- within and between people
-
-
 def confounded(people: int = 4000, seed: int = 0, rows: int = 6):
     """Return rows whose slope is 0.5 within people, and nearer to 1.5 between them."""
     generator = np.random.default_rng(seed)

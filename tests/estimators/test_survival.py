@@ -162,8 +162,6 @@ def test_too_few_events_are_refused_with_the_number_needed() -> None:
 
 
 # ---- agreements
-
-
 def agreement(**terms) -> Agreement:
     return Agreement.propose(KINDS, **{"epsilon": 1.0, "delta": 1e-6, "quorum": 2000} | terms)
 

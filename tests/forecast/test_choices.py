@@ -75,8 +75,6 @@ def test_an_agreement_reads_its_own_release_twice(target) -> None:
 
 
 # ---- liars
-
-
 SCHEMA_LIARS = Schema([Numeric("age", 0, 100), Binary("married")], Numeric("income", 0, 200_000))
 PROMISE = {"epsilon": 1.0, "delta": 1e-6, "quorum": 5000}
 TWO = (("Office", "http://127.0.0.1:8001"), ("University", "http://127.0.0.1:8002"))
@@ -201,8 +199,6 @@ def test_of_a_plan_the_simulated_models_say_it(population) -> None:
 
 
 # ---- tuning
-
-
 @pytest.fixture(scope="module")
 def census():
     return make_census(40_000, seed=1)
@@ -222,10 +218,7 @@ def shorter_search(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     ("mechanism", "gain", "names"),
-    [
-        ("moment", 1.005, {"constant", "weights"}),
-        ("input", 1.01, {"weight_bound", "split", "l2"}),
-    ],
+    [("moment", 1.005, {"constant", "weights"}), ("input", 1.01, {"weight_bound", "split", "l2"})],
 )
 def test_chosen_terms_lower_the_error(census, people, mechanism, gain: float, names) -> None:
     found = advise(

@@ -190,8 +190,6 @@ def test_mistakes_are_named(census, people) -> None:
 
 
 # ---- results
-
-
 mpl.use("Agg")
 
 

@@ -6,11 +6,7 @@ import numpy as np
 import pytest
 
 from blurfit.errors import InvalidValueError
-from blurfit.learning.sums import (
-    JointColumn,
-    JointSums,
-    Noise,
-)
+from blurfit.learning.sums import JointColumn, JointSums, Noise
 from blurfit.simulation.sampler import clean_sums, draw_joint_sums
 
 COLUMNS = (
@@ -170,10 +166,7 @@ def test_what_makes_no_sense_is_refused() -> None:
         JointSums(COLUMNS, CONSTANT, 10, np.arange(36.0).reshape(6, 6), 1.0)
     with pytest.raises(InvalidValueError, match="one weight"):
         JointSums(
-            (
-                JointColumn("r=a", 0.2, "level", "r"),
-                JointColumn("r=b", 0.3, "level", "r"),
-            ),
+            (JointColumn("r=a", 0.2, "level", "r"), JointColumn("r=b", 0.3, "level", "r")),
             0.5,
             10,
             np.zeros((3, 3)),

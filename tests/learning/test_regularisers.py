@@ -5,13 +5,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
 from blurfit.errors import InfeasibleError, InvalidValueError
-from blurfit.learning.solver import (
-    ElasticNet,
-    Regulariser,
-    length,
-    prox_in_ball,
-    relative,
-)
+from blurfit.learning.solver import ElasticNet, Regulariser, length, prox_in_ball, relative
 
 numbers = st.floats(-10, 10, allow_subnormal=False)
 strengths = st.floats(0, 5, allow_subnormal=False)

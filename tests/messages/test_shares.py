@@ -94,8 +94,6 @@ def test_vectors(vector) -> None:
 
 
 # ---- masks by another route: AES block by block, known answers, and the vectors of JavaScript
-
-
 def words(seed: bytes) -> np.ndarray:
     return np.frombuffer(seed, dtype="<u8").astype(np.uint64).reshape(1, 4)
 

@@ -172,8 +172,6 @@ def test_the_row_group_is_named(tmp_path, monkeypatch) -> None:
 
 
 # ---- bombs: files that would take far more memory than they have bytes
-
-
 def test_copies_of_one_row_that_take_no_room_are_refused_before_they_are_read(parquet) -> None:
     """Two million rows in some kilobytes: told from the footer, whatever they hold."""
     table = pq.read_table(parquet)
@@ -217,14 +215,9 @@ def test_an_arrow_file_that_lies_about_its_rows_is_refused(arrow) -> None:
 
 
 # ---- A file has its name when it is complete, and nothing remains of one that is not
-
-
 @pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
 def test_an_error_leaves_nothing(tmp_path, suffix) -> None:
-    with (
-        pytest.raises(KeyError),
-        Writer(tmp_path / f"blurred{suffix}", AGREEMENT.layout) as writer,
-    ):
+    with pytest.raises(KeyError), Writer(tmp_path / f"blurred{suffix}", AGREEMENT.layout) as writer:
         writer.add(TABLE)
         (unfinished,) = tmp_path.iterdir()
         assert unfinished.suffix == ".part"

@@ -178,8 +178,6 @@ def test_a_later_wave_has_no_model_of_its_own() -> None:
 
 
 # ---- what breaks it, as in docs/waves.md
-
-
 def test_another_map_is_taken_as_it_is_announced_and_learned_from() -> None:
     """Nobody computes it again: the noise suffices, and the step starts from the announced one."""
     chosen, found = made("number")
@@ -339,8 +337,6 @@ def test_sums_that_no_people_have_raise_no_error_of_the_linear_algebra(task: str
 
 
 # ---- A model of waves states what each of them needs, and the weakest submission
-
-
 AGREEMENT = Agreement.propose(SCHEMA, epsilon=1, delta=1e-6, quorum=200)
 PLAN = Plan.propose(SCHEMA, epsilon=1, delta=1e-6, quorum=1000, waves=2)
 SIZE = len(PLAN.first().form.columns) - 2  # without the target, and a categorical's last level

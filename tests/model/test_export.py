@@ -121,8 +121,6 @@ def test_what_is_not_said_has_a_coefficient_of_its_own_everywhere() -> None:
 
 
 # ---- from a score to numbers, labels, classes, counts and probabilities
-
-
 ASKED = [Numeric("age", 0, 100), Binary("married"), Categorical("sex", ["f", "m"])]
 EARNED = Numeric("income", 0, 200_000)
 PARTY = Categorical("party", ["red", "green", "blue"])

@@ -109,8 +109,6 @@ def test_units_are_an_affine_map_that_covariances_follow() -> None:
 
 
 # ---- collect once, ask anything linear: models, correlations, components, paths, files
-
-
 MOMENTS = release()
 
 

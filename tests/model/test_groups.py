@@ -226,8 +226,6 @@ def test_a_number_by_groups_needs_no_other_question() -> None:
 
 
 # ---- tables and means of a release with weights are those of the weighted people
-
-
 FACTORS = {"a": 1.0, "b": 0.5, "c": 0.2}
 SURVEY = Schema(
     [Categorical("r", list(FACTORS)), Binary("e"), Numeric("x", 0, 1)], Numeric("y", 0, 1)

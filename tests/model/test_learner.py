@@ -136,8 +136,6 @@ def test_per_record_and_sampled_collections_give_the_same_law(mechanism) -> None
 
 
 # ---- algorithm 2 for `input`: nothing of grids, sums and solver is to be seen in the weights
-
-
 def collected(agreement: Agreement, table: dict) -> Totals:
     numbers = perturb_table(agreement, table).numbers
     d = agreement.schema.dimension

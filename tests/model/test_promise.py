@@ -345,8 +345,6 @@ def test_caveats_of_an_agreement_and_of_its_release_are_said_once() -> None:
 
 
 # ---- what is published says who could take part, and what its promise needs
-
-
 def stored(**terms) -> tuple[PublishedModel, PublishedMoments]:
     agreement = propose(**terms)
     with Store() as store:

@@ -157,8 +157,6 @@ def test_rows_that_cannot_match_are_refused() -> None:
 
 
 # ---- only products with the target are sent: a release that is read beside public rows alone
-
-
 DIGEST = hashlib.sha256(b"rows").hexdigest()
 TERMS = {"epsilon": 3.0, "delta": 1e-6, "quorum": 4000, "public_rows": DIGEST}
 FEATURES = (Numeric("age", 0, 100), Binary("male"), Categorical("region", ["north", "south"]))

@@ -103,8 +103,6 @@ def test_predicts_in_the_users_units() -> None:
 
 
 # ---- what a release and a model have in common as files
-
-
 TWO_COLUMNS = Schema([Numeric("age", 18, 80)], Numeric("income", 0, 200_000))
 AGREEMENT = Agreement.propose(TWO_COLUMNS, epsilon=1, delta=1e-6, quorum=100)
 
@@ -184,8 +182,6 @@ def test_the_struct_has_the_fields_of_the_file_and_names_what_is_wrong(made) -> 
 
 
 # ---- whose a signature is; tests/cli/test_audit.py has what is wrong
-
-
 def test_a_model_without_a_key_is_nobodys() -> None:
     agreement = propose()
     with Store() as store:

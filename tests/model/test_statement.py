@@ -165,8 +165,6 @@ def test_the_statement_is_data_and_its_text_says_all_of_it(caveats) -> None:
 
 
 # ---- A model card: front matter that a hub reads, and the statement without a word changed
-
-
 @pytest.fixture(scope="module")
 def odd_model():
     schema = Schema(
@@ -200,8 +198,6 @@ def test_it_carries_every_line_of_the_statement(odd_model):
 
 
 # ---- the registry's entry has its fields, and the numbers of the agreement
-
-
 PLAIN = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))
 
 

@@ -61,8 +61,6 @@ def test_p_values_stop_at_a_thousandth() -> None:
 
 
 # ---- names in Markdown mean nothing to Markdown
-
-
 @pytest.mark.parametrize(
     "name",
     ["*a*", "[a](http://b.c)", "![x](y)", "<b>", "`a`", "# a", "1. a", "www.example.org", "a\n\nb"],
@@ -75,8 +73,6 @@ def test_a_name_stays_a_name(name: str) -> None:
 
 
 # ---- pictures of models and moments show their numbers
-
-
 mpl.use("Agg")
 
 

@@ -40,10 +40,7 @@ class TestCategorical:
         assert z.tolist() == [[0, 1, 0], [0, 0, 1]]
         assert letter.unscale(z).tolist() == ["a", "c"]
 
-    @given(
-        st.data(),
-        st.lists(st.text(LETTERS, min_size=1), min_size=2, unique=True),
-    )
+    @given(st.data(), st.lists(st.text(LETTERS, min_size=1), min_size=2, unique=True))
     def test_words_of_all_alphabets_return(self, data, levels):
         column = Categorical("v", levels)
         words = data.draw(st.lists(st.sampled_from(levels), min_size=1))
@@ -65,8 +62,6 @@ class TestCategorical:
 
 
 # ---- names
-
-
 @pytest.mark.parametrize("name", ["", None, 3, b"age", "\udcff"])
 def test_names_are_words(name):
     for make in (Binary, lambda n: Numeric(n, 0, 1), lambda n: Categorical(n, ["a", "b"])):
@@ -82,8 +77,6 @@ def test_names_and_levels_hide_and_reorder_nothing(harmful):
 
 
 # ---- numbers, and labels above a threshold
-
-
 def values_for(column):
     return st.lists(values(column) | st.just(column.centre), min_size=1)
 
@@ -195,8 +188,6 @@ class TestLabel:
 
 
 # ---- columns as a file describes them
-
-
 ENTRY = {"name": "age", "kind": "numeric", "lower": 0, "upper": 100}
 
 

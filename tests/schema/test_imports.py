@@ -212,8 +212,6 @@ def test_what_is_no_form(tmp_path) -> None:
 
 
 # ---- bombs: workbooks that would take far more than they have bytes
-
-
 def changed(path, sheet: bytes, name: str = "xl/worksheets/sheet1.xml"):
     """The workbook with another text for one of its members."""
     with ZipFile(path) as archive:
@@ -292,8 +290,6 @@ def test_a_cell_far_away_is_refused(tmp_path) -> None:
 
 
 # ---- what surveys from elsewhere have in common: a target, and all that is lacking at once
-
-
 def test_the_target_is_answered_by_everybody() -> None:
     columns = [Binary("a", optional=True), Numeric("b", 0, 1, optional=True)]
     found = SurveyReader("It", columns).finish(About(), "b")

@@ -245,8 +245,7 @@ class TestNumbers:
         assert numbers("age", column([2**70], object)).tolist() == [2.0**70]
 
     @pytest.mark.parametrize(
-        "values",
-        [["x", "y"], ["12", "13"], [b"1", b"2"], [1j, 2j], [{}, {}], [object(), object()]],
+        "values", [["x", "y"], ["12", "13"], [b"1", b"2"], [1j, 2j], [{}, {}], [object(), object()]]
     )
     @pytest.mark.parametrize("kind", [None, object])
     def test_nothing_else_is_a_number(self, values, kind):

@@ -65,8 +65,6 @@ def joined(file: TableFile, rows: int = 10, *, skip: int = 0) -> dict[str, list]
 
 
 # ---- both kinds
-
-
 @pytest.mark.parametrize("rows", [1, 2, 3, 5, 100])
 def test_chunks_are_the_table_in_order(people, rows: int) -> None:
     assert joined(people, rows) == PEOPLE
@@ -88,10 +86,7 @@ def test_a_good_file_is_counted_and_encodes_as_the_values_do(people) -> None:
 
 def test_those_who_predict_need_no_target(tmp_path) -> None:
     without = {name: column for name, column in PEOPLE.items() if name != "income"}
-    for file in (
-        csv_file(tmp_path, "age,married,sex\n31,0,f\n"),
-        parquet_file(tmp_path, without),
-    ):
+    for file in (csv_file(tmp_path, "age,married,sex\n31,0,f\n"), parquet_file(tmp_path, without)):
         with pytest.raises(InvalidValueError, match="income"):
             checked(file)
         asked = TableFile(file.path, SCHEMA, only=("age", "married", "sex"))
@@ -135,8 +130,6 @@ def test_the_digest_is_that_of_the_bytes(people) -> None:
 
 
 # ---- CSV
-
-
 SPREADSHEETS = {
     "byte order mark": b"\xef\xbb\xbf" + TEXT.encode(),
     "Windows": TEXT.replace("\n", "\r\n"),
@@ -266,8 +259,6 @@ def test_what_two_answers_are_called_is_neither(tmp_path) -> None:
 
 
 # ---- workbooks
-
-
 def workbook_file(folder, rows: list[list]) -> TableFile:
     book = openpyxl.Workbook()
     for row in rows:
@@ -301,8 +292,6 @@ def test_what_is_no_workbook_is_refused(tmp_path, content: bytes) -> None:
 
 
 # ---- Parquet
-
-
 def test_kinds_of_parquet_columns_that_mean_the_same_are_read_alike(tmp_path) -> None:
     other = {
         "age": pa.array(PEOPLE["age"], pa.float32()),

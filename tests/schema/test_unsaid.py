@@ -7,15 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from blurfit import (
-    Agreement,
-    Binary,
-    Categorical,
-    Numeric,
-    PublishedModel,
-    Schema,
-    perturb_table,
-)
+from blurfit import Agreement, Binary, Categorical, Numeric, PublishedModel, Schema, perturb_table
 from blurfit.audit.agreements import farthest_answers
 from blurfit.errors import InvalidValueError
 from blurfit.estimators import InputPerturbationRegressor, MomentPerturbationRegressor

@@ -86,8 +86,6 @@ def test_another_spelling_of_the_same_words_is_refused() -> None:
 
 
 # ---- what columns are called where people read
-
-
 REGION = Wording(
     title={"en": "Region", "de": "Gegend"}, labels={"n": {"en": "north", "de": "Nord"}}
 )
@@ -129,8 +127,6 @@ def test_questions_in_words() -> None:
 
 
 # ---- A schema as a file for people, and back
-
-
 ODD = Schema(
     [
         Numeric("a b", -1.5, 1e20, outside="refuse", wording=Wording(hint='"\\ üñ')),

@@ -237,8 +237,6 @@ def test_blurred_or_foreign_sums_are_refused() -> None:
 
 
 # ---- generators: by the operating system, or by a seed for experiments
-
-
 def test_the_key_is_the_operating_systems_and_cryptographic(monkeypatch) -> None:
     monkeypatch.setattr(bits, "octets", lambda count: (7).to_bytes(count))
     generator = operating_system_generator()
@@ -261,8 +259,6 @@ def test_what_is_no_seed_is_refused(bad) -> None:
 
 
 # ---- weights
-
-
 FEATURES = [Numeric("a", -1, 1), Numeric("b", 0, 5), Categorical("c", ["x", "y", "z"])]
 SCHEMAS = {
     "number": Schema(FEATURES, Numeric("y", -1, 1)),

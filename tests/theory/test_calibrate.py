@@ -209,11 +209,7 @@ def test_alpha_strengthens_the_promise() -> None:
 def test_guarantee_is_the_inverse() -> None:
     public = {"dimension": 6, "quorum": 4000, **UNIT}
     found = calibrate(0.7, 1e-7, **public)
-    scales = {
-        "sigma_u": found.sigma_u,
-        "sigma_b": found.sigma_b,
-        "ridge": found.ridge,
-    }
+    scales = {"sigma_u": found.sigma_u, "sigma_b": found.sigma_b, "ridge": found.ridge}
     kept = guarantee(delta=1e-7, **scales, **public)
     assert 0.98 * 0.7 < kept.epsilon <= 0.7
     assert guarantee(epsilon=kept.epsilon, **scales, **public).delta == pytest.approx(
@@ -349,11 +345,7 @@ GOOD = {"epsilon": 1, "delta": 1e-6, "dimension": 5, "quorum": 100, **UNIT}
         ({"split": 1}, InvalidValueError, "split=1 strictly between"),
         ({"weight_bound": None}, InfeasibleError, "needs a weight_bound"),
         ({"quorum": 5}, InfeasibleError, "least quorum that works is 6"),
-        (
-            {"rule": "published", "quorum": 60},
-            InfeasibleError,
-            "least quorum that works is 64",
-        ),
+        ({"rule": "published", "quorum": 60}, InfeasibleError, "least quorum that works is 64"),
         (
             {"rule": "published", "local_epsilon": 1, "local_delta": 0.1},
             InvalidValueError,

@@ -135,8 +135,6 @@ def test_squared_negative_bracket_is_not_a_bound() -> None:
 
 
 # -- the privacy loss -----------------------------------------------------------------------------
-
-
 @pytest.mark.statistical
 @pytest.mark.parametrize("neighbours", ["replace", "zero-out"])
 @pytest.mark.parametrize(

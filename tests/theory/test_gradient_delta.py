@@ -68,8 +68,6 @@ def log_mean(logarithms: np.ndarray, weights: np.ndarray) -> float:
 
 
 # -- the integrals --------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("headroom", "a", "b"), POINTS)
 def test_line_plane_and_space_by_adding_up_densities(headroom: float, a: float, b: float) -> None:
     """No closed form of the radius, no substitution: sums over radius and direction."""
@@ -151,8 +149,6 @@ def test_inverses(headroom: float, log_delta: float, dimension: int, share: floa
 
 
 # -- the steps of the proof -----------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("seed", range(30))
 def test_h_grows_with_a_and_b(seed: int) -> None:
     generator = np.random.default_rng(seed)

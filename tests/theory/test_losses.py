@@ -73,8 +73,6 @@ def records(draw: Any, loss: Any) -> tuple[Any, float]:
 
 
 # What every loss promises
-
-
 @pytest.mark.parametrize("loss", EVERY_LOSS, ids=repr)
 @settings(max_examples=15)
 @given(data=st.data())
@@ -172,8 +170,6 @@ def test_many_records_without_a_third_large_array(loss: Any) -> None:
 
 
 # Squared loss
-
-
 def test_squared_loss_is_exact() -> None:
     loss = SquaredLoss(feature_bound=2.0, target_bound=3.0)
     x, y = draw(loss, 200)
@@ -190,8 +186,6 @@ def test_minimiser_of_the_squared_sum_is_least_squares() -> None:
 
 
 # Parabolas for the logistic loss
-
-
 def logistic(approximation: Any, reach: float) -> LogisticLoss:
     return LogisticLoss(approximation=approximation, weight_bound=reach)
 
@@ -295,8 +289,6 @@ def test_logistic_survives_huge_and_tiny_reaches() -> None:
 
 
 # A user's own loss
-
-
 @dataclass(frozen=True)
 class OwnLoss:
     """Squared loss, with room for each way to go wrong."""
@@ -352,8 +344,6 @@ def test_own_loss_must_give_one_quadratic_per_record() -> None:
 
 
 # What is refused
-
-
 @pytest.mark.parametrize("loss", EVERY_LOSS, ids=repr)
 def test_bad_records_are_refused_by_name(loss: Any) -> None:
     x, y = draw(loss, 4)

@@ -260,8 +260,6 @@ def test_a_newton_map_refuses_radii_and_squares_out_of_range() -> None:
 
 
 # ---- several rows of one person, cut together
-
-
 @pytest.mark.parametrize("whitening", hostile_whitenings())
 def test_rows_of_a_person_stay_in_the_ball_together(whitening: Whitening) -> None:
     chart = ResidualMap(whitening, radius=1.3, scale=1e-6, bound=2.0)

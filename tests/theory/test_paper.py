@@ -52,13 +52,7 @@ def test_worked_by_hand(setting, epsilon, delta, b, u, ridge, corollary) -> None
 def test_below_its_least_quorum_it_says_which_works() -> None:
     least = input_calibration.least_quorum(1e-6)
     assert least == 64  # 4 ln(8·10⁶) = 63.58
-    arguments = {
-        "dimension": 3,
-        "q_bound": 1,
-        "p_bound": 1,
-        "weight_bound": 1,
-        "rule": "published",
-    }
+    arguments = {"dimension": 3, "q_bound": 1, "p_bound": 1, "weight_bound": 1, "rule": "published"}
     with pytest.raises(InfeasibleError, match=r"quorum=63 .*least quorum that works is 64"):
         calibrate(1, 1e-6, quorum=63, **arguments)
     assert calibrate(1, 1e-6, quorum=64, **arguments).sigma_u > 0
