@@ -94,12 +94,6 @@ def test_damaged_documents_are_refused(change) -> None:
         Agreement.from_dict(propose().to_dict() | change).verify()
 
 
-def test_a_document_without_its_databases_is_not_taken_for_one_database() -> None:
-    agreement = propose(quorum=2**21)
-    with pytest.raises(NotCertifiedError, match="grid"):
-        Agreement.from_dict(agreement.to_dict() | {"databases": []}).verify()
-
-
 @pytest.mark.parametrize("quorum", [2, 20, 5000, 2**21, 10**9])
 @pytest.mark.parametrize("epsilon", [0.01, 1.0, 20.0])
 @pytest.mark.parametrize("neighbours", ["replace", "zero-out"])
@@ -116,12 +110,7 @@ def test_noise_spans_the_grid_and_sums_stay_in_range(quorum, epsilon, neighbours
     assert largest * grid.quadratic >= reached
 
 
-def test_noise_that_would_overflow_is_refused() -> None:
-    with pytest.raises(InfeasibleError, match="local_epsilon"):
-        propose(local_epsilon=1e-6, local_delta=1e-9)
-
-
-def test_a_grid_that_is_too_coarse_is_refused() -> None:
+def test_grids_of_one_database_and_too_coarse_ones_are_refused() -> None:
     agreement = propose(quorum=2**21)
     calibration = agreement.calibration
     step = calibration.noise / 1000
@@ -131,3 +120,8 @@ def test_a_grid_that_is_too_coarse_is_refused() -> None:
     assert one != agreement.grid
     with pytest.raises(NotCertifiedError, match="grid"):
         replace(agreement, grid=one).verify()
+    agreement = propose(quorum=2**21)
+    with pytest.raises(NotCertifiedError, match="grid"):
+        Agreement.from_dict(agreement.to_dict() | {"databases": []}).verify()
+    with pytest.raises(InfeasibleError, match="local_epsilon"):
+        propose(local_epsilon=1e-6, local_delta=1e-9)

@@ -76,15 +76,12 @@ def test_records_move_by_no_more_than_half_a_step_each() -> None:
     assert norms.max() > 0
 
 
-def test_steps_are_small_against_the_noise() -> None:
+def test_steps_and_the_last_scale_are_small_powers_of_two() -> None:
     agreement = agreed()
     grid, found = agreement.grid, agreement.calibration
     assert grid.quadratic <= found.q_noise / 8000
     assert grid.linear <= found.p_noise / 8000
     assert grid.dither <= grid.linear
-
-
-def test_the_scale_of_the_last_noise_is_a_small_power_of_two() -> None:
     for bound in (0.3, 1.0, 7.0):
         agreement = agreed(weight_bound=bound)
         scale = weight_scale(agreement.calibration, agreement.grid, 100)

@@ -23,13 +23,17 @@ SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 1
 PROMISE = {"epsilon": 1.0, "delta": 1e-6, "quorum": 50}
 
 
-def test_the_agreement_follows_from_schema_and_terms() -> None:
+def test_the_agreement_follows_from_schema_and_terms_and_no_other_names() -> None:
     chosen = PROMISE | {"mechanism": "input", "weight_bound": 2.0, "l2": 0.5}
     terms = Terms(**chosen)
     assert Agreement.propose(SCHEMA, terms) == Agreement.propose(SCHEMA, **chosen)
     assert Terms.of(**chosen) == terms
     with pytest.raises(AttributeError):
         terms.epsilon = 2.0
+    with pytest.raises(InvalidValueError, match=r"among epsilon, .*epsilom"):
+        Agreement.propose(SCHEMA, **PROMISE, epsilom=1)
+    with pytest.raises(InvalidValueError, match="delta"):
+        Agreement.propose(SCHEMA, epsilon=1)
 
 
 def test_json_gives_the_same_terms_and_refuses_others() -> None:
@@ -46,13 +50,6 @@ def test_every_term_has_words_for_people() -> None:
     schema = msgspec.json.schema(Terms)["$defs"]["Terms"]
     assert tuple(schema["properties"]) == TERMS
     assert all(one["description"].strip() for one in schema["properties"].values())
-
-
-def test_names_that_are_no_terms_are_refused() -> None:
-    with pytest.raises(InvalidValueError, match=r"among epsilon, .*epsilom"):
-        Agreement.propose(SCHEMA, **PROMISE, epsilom=1)
-    with pytest.raises(InvalidValueError, match="delta"):
-        Agreement.propose(SCHEMA, epsilon=1)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +111,7 @@ def test_there_is_a_signing_key_for_each_database_or_none() -> None:
             Agreement.from_dict(plain.to_dict() | {"signing_keys": wrong}).verify()
 
 
-def test_a_default_is_not_written_and_keeps_the_fingerprint() -> None:
+def test_a_default_is_not_written_in_agreements_and_plans() -> None:
     plain, said = (
         Agreement.propose(SCHEMA, **PROMISE, **more) for more in ({}, {"admission": "invited"})
     )
@@ -124,6 +121,14 @@ def test_a_default_is_not_written_and_keeps_the_fingerprint() -> None:
     assert anyone.to_dict() == plain.to_dict() | {"admission": "anyone"}
     assert anyone.fingerprint != plain.fingerprint
     assert Agreement.from_json(anyone.to_json()) == anyone
+    plain, anyone = (
+        Plan.propose(SCHEMA, waves=2, **PROMISE, admission=who) for who in ("invited", "anyone")
+    )
+    assert anyone.to_dict() == plain.to_dict() | {"admission": "anyone"}
+    assert Plan.from_json(anyone.to_json()) == anyone
+    assert (plain.first().admission, anyone.first().admission) == ("invited", "anyone")
+    with pytest.raises(InvalidValueError):
+        Plan.from_dict(plain.to_dict() | {"admission": "invited"})
 
 
 @pytest.mark.parametrize("value", ["invited", "nobody", None, 1])
@@ -135,17 +140,6 @@ def test_a_default_that_is_written_out_and_what_nobody_knows_are_refused(value) 
         Agreement.from_dict(document | {"more": 1})
 
 
-def test_a_plan_has_them_too_and_hands_them_to_each_wave() -> None:
-    plain, anyone = (
-        Plan.propose(SCHEMA, waves=2, **PROMISE, admission=who) for who in ("invited", "anyone")
-    )
-    assert anyone.to_dict() == plain.to_dict() | {"admission": "anyone"}
-    assert Plan.from_json(anyone.to_json()) == anyone
-    assert (plain.first().admission, anyone.first().admission) == ("invited", "anyone")
-    with pytest.raises(InvalidValueError):
-        Plan.from_dict(plain.to_dict() | {"admission": "invited"})
-
-
 # ---- each rule refuses what it is about, and names the value
 LARGER = {"epsilon": 1.0, "delta": 1e-6, "quorum": 5000}
 ADULTS = Schema([Numeric("age", 18, 80)], Numeric("income", 0, 200_000))
@@ -154,10 +148,18 @@ ROWS = "0a" * 32
 TWO = (Database("A", "https://a.example"), Database("B", "https://b.example"))
 
 
-def test_what_is_in_order_passes() -> None:
+def test_what_is_in_order_passes_and_goes_together() -> None:
     Terms(**PROMISE | {"delta": LEAST_DELTA, "public_rows": ROWS})
     Terms(**PROMISE | {"epsilon": MOST_EPSILON_BEHIND_NOISE, "database_noise": True})
     Terms(**PROMISE | {"epsilon": 10 * MOST_EPSILON_BEHIND_NOISE})
+    # Public rows and noise of the databases with waves, at one database and at two.
+    for databases in ((), TWO):
+        choices = {"databases": databases, "public_rows": ROWS, "database_noise": True}
+        plan = Plan.propose(ADULTS, waves=2, admission="anyone", **LARGER, **choices)
+        again = Plan.from_json(plan.to_json())
+        assert again.first().public_rows == ROWS
+        assert again.first().weights == Plan.propose(ADULTS, waves=2, **LARGER).first().weights
+        again.verify()
 
 
 @pytest.mark.parametrize(
@@ -220,14 +222,3 @@ def test_what_a_time_to_an_event_excludes_is_refused(choices, reason) -> None:
 def test_an_agreement_that_says_so_is_refused_too(change) -> None:
     with pytest.raises(InfeasibleError):
         replace(Agreement.propose(ADULTS, **LARGER, **INPUT), **change).verify()
-
-
-def test_all_else_goes_together() -> None:
-    """Public rows and noise of the databases with waves, at one database and at two."""
-    for databases in ((), TWO):
-        choices = {"databases": databases, "public_rows": ROWS, "database_noise": True}
-        plan = Plan.propose(ADULTS, waves=2, admission="anyone", **LARGER, **choices)
-        again = Plan.from_json(plan.to_json())
-        assert again.first().public_rows == ROWS
-        assert again.first().weights == Plan.propose(ADULTS, waves=2, **LARGER).first().weights
-        again.verify()

@@ -26,13 +26,6 @@ def test_one_number_or_one_for_each_column(bounds) -> None:
     assert all(column.outside == "clip" for column in columns)
 
 
-def test_missing_bounds_are_an_error_that_says_why() -> None:
-    with pytest.raises(InvalidValueError, match=r"bounds=\(lower, upper\).*never taken from the"):
-        bounded_columns("bounds", None, NAMES)
-    with pytest.raises(ValueError, match="publicly known"):
-        bounded_columns("target_bounds", None, ["y"])
-
-
 @pytest.mark.parametrize("bad", [5, (1, 2, 3), "ab", {0: 1, 2: 3}, (1,), object()])
 def test_what_is_no_pair(bad) -> None:
     with pytest.raises(InvalidValueError, match="bounds"):

@@ -107,7 +107,7 @@ def test_estimates_lie_around_the_truth_by_their_errors() -> None:
     assert model.plot(by="region").get_legend() is not None
 
 
-def test_what_is_spent_once_and_told() -> None:
+def test_what_is_spent_once_and_told_to_whom() -> None:
     frame, y, _ = staff(20_000)
     with Budget(epsilon=2, delta=1e-6) as budget:
         model = fitted(frame, y, epsilon=2.0)
@@ -121,6 +121,12 @@ def test_what_is_spent_once_and_told() -> None:
         assert words in told
     assert "<table" in model._repr_html_()
     assert "LogisticSurvivalModel" in repr(model.model_)
+    frame, y, _ = staff(6000)
+    with Budget(epsilon=8, delta=1e-6) as budget:
+        model = MomentPerturbationSurvival(bounds=SCHEMA, epsilon=8.0, model="logistic")
+        model.fit(frame, y, groups=np.arange(6000) // 2)
+    assert "3,000 people" in repr(budget)
+    assert "all rows of one person" in model.guarantee_.statement
 
 
 def test_too_few_events_are_refused_with_the_number_needed() -> None:
@@ -172,12 +178,3 @@ def test_several_spells_of_a_person_count_as_one(model) -> None:
     )
     halves = MomentPerturbationSurvival(**settings).fit(frame, y, groups=np.arange(3000) // 2)
     np.testing.assert_allclose(other.coef_, halves.coef_, rtol=1e-3, atol=1e-4)
-
-
-def test_a_promise_to_people_says_so() -> None:
-    frame, y, _ = staff(6000)
-    with Budget(epsilon=8, delta=1e-6) as budget:
-        model = MomentPerturbationSurvival(bounds=SCHEMA, epsilon=8.0, model="logistic")
-        model.fit(frame, y, groups=np.arange(6000) // 2)
-    assert "3,000 people" in repr(budget)
-    assert "all rows of one person" in model.guarantee_.statement

@@ -65,9 +65,15 @@ def test_beyond_the_bounds_the_line_goes_on_as_far_as_the_targets(kind) -> None:
     assert sorted(fitted.predict(steps)[2:]) == list(ends)
 
 
-def test_without_an_intercept_the_middle_is_the_middle() -> None:
+def test_intercept_split_and_rule_are_handed_on() -> None:
     fitted = regressor(InputPerturbationRegressor, fit_intercept=False).fit(*people(500))
     assert fitted.predict([(LOWER + UPPER) / 2])[0] == pytest.approx(15_000)
+    kind = InputPerturbationRegressor
+    assert regressor(kind, split=0.3).fit(*people(100)).agreement_.calibration.split == 0.3
+    paper = regressor(kind, rule="published", random_state=None).fit(*people(100))
+    assert paper.agreement_.calibration.rule == "published"
+    assert not paper.guarantee_.private
+    assert "NOT PROVED" in paper.guarantee_.statement
 
 
 @BOTH
@@ -118,12 +124,3 @@ def test_standard_errors_come_with_moments() -> None:
     assert intercept.name == "(intercept)"
     for effect, truth in zip(effects, (100, 300, -2000), strict=True):
         assert effect.lower < truth < effect.upper
-
-
-def test_split_and_rule_are_handed_on() -> None:
-    kind = InputPerturbationRegressor
-    assert regressor(kind, split=0.3).fit(*people(100)).agreement_.calibration.split == 0.3
-    paper = regressor(kind, rule="published", random_state=None).fit(*people(100))
-    assert paper.agreement_.calibration.rule == "published"
-    assert not paper.guarantee_.private
-    assert "NOT PROVED" in paper.guarantee_.statement

@@ -187,6 +187,9 @@ def test_an_agreement_of_exits_is_a_contract_like_any_other() -> None:
     assert release.follows(made, 2000)
     with pytest.raises(InvalidValueError, match="not within lower=0"):
         perturb(made, {**{name: column[0] for name, column in table.items()}, "months": 25})
+    made = agreement(databases=[("a", "https://a.example"), ("b", "https://b.example")])
+    made.verify()
+    assert not made.proofs
 
 
 @pytest.mark.parametrize(
@@ -204,27 +207,6 @@ def test_contracts_whose_noise_is_too_small_for_their_code_are_refused(lie) -> N
         document["calibration"]["reach"] = {"sums": 1.9, "submission": 1.9}
     with pytest.raises((NotCertifiedError, InvalidValueError)):
         Agreement.from_dict(document).verify()
-
-
-@pytest.mark.parametrize(
-    "terms",
-    [
-        {"mechanism": "input", "weight_bound": 1.0},
-        {"groups": "region"},
-        {"weighting": "region", "factors": {"north": 1.0, "south": 0.5, "west": 0.1}},
-        {"public_rows": "0" * 64, "sends": "targets"},
-        {"databases": [("a", "https://a.example"), ("b", "https://b.example")], "proofs": True},
-    ],
-)
-def test_what_exits_cannot_be_sent_with_is_refused(terms) -> None:
-    with pytest.raises(InfeasibleError, match="Expected"):
-        agreement(**terms)
-
-
-def test_two_databases_without_proofs() -> None:
-    made = agreement(databases=[("a", "https://a.example"), ("b", "https://b.example")])
-    made.verify()
-    assert not made.proofs
 
 
 @pytest.mark.parametrize(

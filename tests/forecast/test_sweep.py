@@ -197,7 +197,7 @@ def case(n: int, ratio: float, epsilon: float = 1.0) -> Case:
     return Case(n, epsilon, "moment", None, error=ratio, lower=0, upper=9, without_privacy=1.0)
 
 
-def test_contributors_needed_between_two_sizes() -> None:
+def test_contributors_needed_and_what_the_model_would_explain() -> None:
     """ratio − 1 = 100/n, so 5% is reached at n = 2000."""
     cells = tuple(case(n, 1 + 100 / n) for n in (100, 1000, 10_000))
     found = Forecast("made up", False, 2.0, 1.0, cells)
@@ -205,27 +205,11 @@ def test_contributors_needed_between_two_sizes() -> None:
     assert found.contributors_needed(line, 0.05) in (2000, 2001)
     assert found.contributors_needed(line, 5) == 100
     assert found.contributors_needed(line, 1e-3) is None
-
-
-def test_a_lucky_small_size_does_not_count_as_enough() -> None:
     cells = tuple(case(n, r) for n, r in ((10, 1.01), (100, 1.2), (1000, 1.02)))
     found = Forecast("made up", False, 2.0, 1.0, cells)
     needed = found.contributors_needed(("moment", 1.0, None), 0.05)
     assert needed is not None
     assert 100 < needed < 1000
-
-
-def test_what_is_not_known_is_none_in_json() -> None:
-    unknown = Case(10, 1.0, "input", 2.0, reason="too few")
-    document = Forecast("made up", True, 2.0, 1.0, (unknown,)).to_dict()
-    (row,) = json.loads(json.dumps(document))["cases"]
-    assert row["error"] is None
-    assert row["ratio"] is None
-    assert row["reason"] == "too few"
-    assert math.isnan(unknown.ratio)
-
-
-def test_how_much_the_model_would_explain() -> None:
     cell = case(100, 1.5)
     assert Forecast("made up", False, 2.0, 1.0, (cell,)).explained(cell) == 1 - 0.75**2
     assert Forecast("made up", True, 2.0, 1.0, (cell,)).explained(cell) == 0.25

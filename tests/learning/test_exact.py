@@ -110,7 +110,7 @@ def test_l1_against_all_supports(seed: int, radius: float) -> None:
         assert distance(found, list(best)) <= 2.0**-59
 
 
-def test_a_weight_at_the_edge_of_its_support_is_found() -> None:
+def test_weights_at_the_edge_of_their_support_or_of_the_ball_are_found() -> None:
     """|c_j| a hair above or below l1, by less than the splitting can tell."""
     gram = np.diag([2.0**20, 2.0**20])
     for hair in (2.0**-30, -(2.0**-30), 0.0):
@@ -119,10 +119,7 @@ def test_a_weight_at_the_edge_of_its_support_is_found() -> None:
         w = [int(one) / (1 << found.bits) for one in found.multiples]
         assert w[0] == pytest.approx((2.0**18 - 1000) / 2.0**20, rel=1e-15)
         assert w[1] == pytest.approx(max(hair, 0.0) / 2.0**20, abs=2.0**-60)
-
-
-def test_on_the_sphere_or_just_inside() -> None:
-    """‖H⁻¹c‖ is the radius to the last bit, and one bit less and more."""
+    # ‖H⁻¹c‖ is the radius to the last bit, and one bit less and more.
     gram = np.diag([2.0**21, 2.0**3])
     for radius in (5.0, np.nextafter(5.0, 0), np.nextafter(5.0, 9)):
         found, _ = enclosed(gram, np.array([3 * 2.0**21, 4 * 2.0**3]), radius)
@@ -131,14 +128,11 @@ def test_on_the_sphere_or_just_inside() -> None:
         assert found.error <= 2.0**-60
 
 
-def test_rounding_to_a_step_is_exact() -> None:
+def test_rounding_to_a_step_is_exact_and_needs_curvature() -> None:
     found, _ = enclosed(np.eye(3), np.array([0.25, 0.25 + 2.0**-50, -0.7]), 5.0)
     step = 0.5
     np.testing.assert_array_equal(found.plus(np.zeros(3), step), [0.5, 0.5, -0.5])
     np.testing.assert_array_equal(found.plus(np.array([-0.01, 0.3, 0.0]), step), [0.0, 0.5, -0.5])
-
-
-def test_no_weights_where_there_is_no_curvature() -> None:
     gram = np.diag([2.0**40, 2.0**-20])
     start = minimise(gram, np.ones(2), weight_bound=1.0)
     with pytest.raises(NotCertifiedError, match="without curvature"):

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
-from blurfit.errors import InfeasibleError, InvalidValueError
-from blurfit.learning.solver import ElasticNet, Regulariser, length, prox_in_ball, relative
+from blurfit.errors import InvalidValueError
+from blurfit.learning.solver import ElasticNet, length, prox_in_ball, relative
 
 numbers = st.floats(-10, 10, allow_subnormal=False)
 strengths = st.floats(0, 5, allow_subnormal=False)
@@ -40,23 +40,10 @@ def test_elastic_net_prox_minimises_its_definition(l1, l2, point, step):
     assert found[0] == pytest.approx(oracle.x, abs=1e-5)
 
 
-@given(strengths, st.lists(numbers, min_size=1, max_size=5), steps)
-def test_l1_is_an_elastic_net_without_l2(strength, point, step):
-    v = np.array(point)
-    assert np.array_equal(
-        ElasticNet(strength).prox(v, step), ElasticNet(strength, 0.0).prox(v, step)
-    )
-    assert ElasticNet(strength).value(v) == ElasticNet(strength, 0.0).value(v)
-
-
 def test_values():
     w = np.array([3.0, -4.0])
     assert ElasticNet(2.0).value(w) == 14.0
     assert ElasticNet(2.0, 3.0).value(w) == 14.0 + 37.5
-
-
-def test_l1_makes_exact_zeros():
-    assert ElasticNet(1.0).prox(np.array([0.9, -1.0, 3.0]), 1.0).tolist() == [0.0, 0.0, 2.0]
 
 
 @pytest.mark.parametrize("bad", [-1.0, np.nan, np.inf, "1"])
@@ -65,12 +52,6 @@ def test_strengths_are_not_negative(bad):
         ElasticNet(bad, 1.0)
     with pytest.raises(InvalidValueError, match="l2="):
         ElasticNet(1.0, bad)
-
-
-def test_the_protocol_asks_for_both_methods():
-    assert isinstance(ElasticNet(1.0), Regulariser)
-    assert isinstance(AtLeast(0.0), Regulariser)
-    assert not isinstance(object(), Regulariser)
 
 
 @pytest.mark.parametrize(
@@ -96,13 +77,6 @@ def test_prox_in_ball_beats_every_point_of_the_ball(regulariser, seed, radius, s
     assert definition(w) <= least + 1e-12 * (1 + definition(w))
 
 
-def test_inside_the_ball_it_is_the_prox():
-    v = np.array([1.0, -2.0])
-    w, price = prox_in_ball(ElasticNet(0.5), v, 1.0, np.inf)
-    assert w.tolist() == [0.5, -1.5]
-    assert price == 0.0
-
-
 def test_a_norm_needs_no_search():
     calls = []
 
@@ -117,12 +91,7 @@ def test_a_norm_needs_no_search():
     assert len(calls) == 2
 
 
-def test_a_domain_outside_of_the_ball_is_infeasible():
-    with pytest.raises(InfeasibleError, match="AtLeast is infinite on the whole ball"):
-        prox_in_ball(AtLeast(3.0), np.zeros(2), 1.0, 1.0)
-
-
-def test_a_prox_of_the_wrong_shape_is_named():
+def test_odd_proxes_are_named_or_left_alone():
     class Wrong(AtLeast):
         def prox(self, point, _step):
             return point[:1]
@@ -130,8 +99,6 @@ def test_a_prox_of_the_wrong_shape_is_named():
     with pytest.raises(InvalidValueError, match=r"Wrong.prox to return shape=\(1,\) as \(2,\)"):
         prox_in_ball(Wrong(0.0), np.zeros(2), 1.0, 1.0)
 
-
-def test_a_prox_may_write_into_its_point():
     class InPlace(AtLeast):
         def prox(self, point, _step):
             return np.maximum(point, self.least, out=point)
@@ -141,13 +108,10 @@ def test_a_prox_may_write_into_its_point():
     assert v.tolist() == [-1.0, 2.0]
 
 
-def test_length_neither_overflows_nor_vanishes():
+def test_lengths_and_gaps_are_forgiven_their_rounding_and_nothing_more():
     for scale in (1e-200, 1.0, 1e200):
         assert length(scale * np.array([3.0, 4.0])) == pytest.approx(5 * scale, rel=1e-15)
     assert length(np.empty(0)) == 0.0
-
-
-def test_a_gap_is_forgiven_its_rounding_and_nothing_more():
     assert relative(0.5, of=2.0, rounding=0.5) == 0.0
     assert relative(2.5, of=2.0, rounding=0.5) == 1.0
     assert relative(0.0, of=0.0) == 0.0

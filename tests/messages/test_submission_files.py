@@ -85,13 +85,18 @@ def test_large_row_groups_of_others_are_read_in_parts(parquet, monkeypatch) -> N
     np.testing.assert_array_equal(read(parquet)[0], TABLE.identifiers)
 
 
-def test_other_kinds_of_file_are_refused(tmp_path) -> None:
+def test_other_kinds_of_file_are_neither_read_nor_written(tmp_path) -> None:
     (tmp_path / "x.parquet").write_text("age,income\n")
     with pytest.raises(InvalidValueError, match=r"x\.parquet.*begins with b'age,in'"):
         read(tmp_path / "x.parquet")
     pq.write_table(pa.table({"a": [1]}), tmp_path / "y.parquet")
     with pytest.raises(InvalidValueError, match=r"format=None.*y\.parquet"):
         read(tmp_path / "y.parquet")
+    with (
+        pytest.raises(InvalidValueError, match=r"end in one of \.parquet, \.arrow"),
+        Writer(tmp_path / "blurred.csv", AGREEMENT.layout),
+    ):
+        pass
 
 
 def test_another_agreement_is_refused(path) -> None:
@@ -223,11 +228,3 @@ def test_an_error_leaves_nothing(tmp_path, suffix) -> None:
         assert unfinished.suffix == ".part"
         raise KeyError
     assert not list(tmp_path.iterdir())
-
-
-def test_other_kinds_of_file_are_not_written(tmp_path) -> None:
-    with (
-        pytest.raises(InvalidValueError, match=r"end in one of \.parquet, \.arrow"),
-        Writer(tmp_path / "blurred.csv", AGREEMENT.layout),
-    ):
-        pass

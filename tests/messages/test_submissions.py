@@ -64,7 +64,7 @@ class TestSubmission:
         assert got == sent
         assert got.numbers.tobytes() == sent.numbers.tobytes()  # == holds for -0.0 and 0.0 too
 
-    def test_the_bytes_are_as_documented(self):
+    def test_bytes_and_json_are_as_documented_whoever_writes(self):
         sent = Submission(IDENTIFIER, FINGERPRINT, [1.0, -0.0, 0.5, 2.0, 3.0])
         expected = (
             b"\x89BLUR\n\x01\x01"
@@ -74,8 +74,6 @@ class TestSubmission:
         )
         assert sent.to_bytes() == expected
         assert len(expected) == 64 + 8 * 5
-
-    def test_the_json_is_as_documented(self):
         sent = Submission(IDENTIFIER, FINGERPRINT, [0.25, -0.0, -1.5, 1e300])
         assert json.loads(sent.to_json()) == {
             "format": "blurfit-submission",
@@ -85,9 +83,7 @@ class TestSubmission:
             "numbers": [0.25, -0.0, -1.5, 1e300],
         }
         assert Submission.from_json(sent.to_json().encode()) == sent
-
-    def test_json_of_another_writer(self):
-        """Spaces, whole numbers and the order of fields are the writer's own."""
+        # Spaces, whole numbers and the order of fields are the writer's own.
         sent = one(numbers=[1.0, -2.0, 0.1, 1e22])
         text = json.dumps(dict(reversed(json.loads(sent.to_json()).items())), indent=2)
         assert Submission.from_json(text.replace("-2.0", "-2")) == sent
@@ -137,15 +133,12 @@ class TestSubmission:
 
 class TestSubmissions:
     @given(sent=tables())
-    def test_iterating_and_gathering_are_inverse(self, sent):
+    def test_a_batch_is_its_submissions_gathered_one_behind_the_other(self, sent):
         rows = list(sent)
         assert len(rows) == len(sent)
         assert all(len(row.numbers) == sent.numbers.shape[1] for row in rows)
         assert all(not row.numbers.flags.writeable for row in rows)
         assert Submissions.gather(rows) == sent
-
-    @given(sent=tables())
-    def test_a_batch_is_its_submissions_one_behind_the_other(self, sent):
         alone = [row.to_bytes() for row in sent]
         head = b"\x89BLURS\x01\x00" + struct.pack("<Q", len(sent))
         assert sent.to_bytes() == head + b"".join(alone)

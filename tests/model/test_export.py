@@ -127,16 +127,13 @@ PARTY = Categorical("party", ["red", "green", "blue"])
 LABEL = EARNED.above(37_000)
 
 
-def test_a_number_is_in_its_own_units_and_a_count_is_finite() -> None:
+def test_scores_become_numbers_labels_and_classes() -> None:
     np.testing.assert_allclose(predicted(EARNED, "linear", np.array([-1, 0, 1])), [0, 1e5, 2e5])
     counts = predicted(Numeric("visits", 0, 10), "log", np.array([0.0, 1.0, 1e6]))
     np.testing.assert_allclose(counts[:2], [1, np.e])
     assert np.isfinite(counts).all()
     with pytest.raises(InfeasibleError, match="Use predict"):
         probabilities(EARNED, "linear", np.zeros(1))
-
-
-def test_a_label_is_likely_where_its_score_is_positive() -> None:
     score = np.array([-3.0, -0.5, 0.0, 0.5, 3.0])
     for link, likely in (
         ("linear", [0, 0.25, 0.5, 0.75, 1]),
@@ -146,9 +143,6 @@ def test_a_label_is_likely_where_its_score_is_positive() -> None:
         np.testing.assert_allclose(told[:, 1], likely)
         np.testing.assert_allclose(told.sum(axis=1), 1)
         np.testing.assert_array_equal(predicted(LABEL, link, score), told[:, 1] > 0.5)
-
-
-def test_the_largest_score_of_a_row_is_the_class() -> None:
     score = np.array([[0.1, 0.7, 0.2], [-0.2, 0.4, 0.8], [-1.0, -1.0, -1.0]])
     assert predicted(PARTY, "linear", score).tolist()[:2] == ["green", "blue"]
     told = probabilities(PARTY, "linear", score)

@@ -53,7 +53,7 @@ def followed() -> Course:
     return course_in_waves(a_plan(), rows, np.random.default_rng(0))
 
 
-def test_waves_of_people_find_the_log_odds() -> None:
+def test_waves_of_people_find_the_log_odds_better_than_the_last_alone() -> None:
     course = followed()
     assert [one.agreement.wave.kind for one in course.releases] == ["joint", "newton", "newton"]
     model = course.survival()
@@ -75,9 +75,6 @@ def test_waves_of_people_find_the_log_odds() -> None:
         course.releases[1].survival()
     with pytest.raises(InfeasibleError, match="later wave of who left when"):
         course.releases[1].fit()
-
-
-def test_later_waves_make_errors_smaller_than_the_last_alone() -> None:
     course = followed()
     alone = Course.of(course.agreed, course.releases[:2]).survival().estimates()
     both = course.survival().estimates()
@@ -109,7 +106,7 @@ def test_documents_are_read_as_they_are_written_and_checked() -> None:
         follows(plan, read[:1], again)
 
 
-def test_a_map_of_other_bands_or_of_another_target_is_refused() -> None:
+def test_maps_of_other_bands_or_targets_and_too_little_noise_are_refused() -> None:
     plan, first = a_plan(), followed().releases[0]
     white = Whitening([0.0, 0.0], np.eye(2), [0.0, 0.0])
     for chart, words in (
@@ -127,10 +124,7 @@ def test_a_map_of_other_bands_or_of_another_target_is_refused() -> None:
     )
     with pytest.raises(InvalidValueError, match="hazard map"):
         labels.following(("0" * 64,), HazardMap(white, np.zeros(4)))
-
-
-def test_a_noise_for_less_than_the_claim_is_refused() -> None:
-    """A wave's agreement that states a smaller L than its map has is not certified."""
+    # A wave's agreement that states a smaller L than its map has is not certified.
     agreement = followed().releases[2].agreement
     entry = agreement.to_dict()
     entry.pop("fingerprint", None)

@@ -101,7 +101,7 @@ def test_interactions_are_told_as_r_tells_them(formula) -> None:
     assert np.mean((lower < people()["pay"]) & (people()["pay"] < upper)) > 0.93
 
 
-def test_a_curve_is_least_squares_between_its_knots_and_so_is_a_polynomial() -> None:
+def test_curves_and_polynomials_are_least_squares_and_no_column_is_twice_there() -> None:
     y, age = people()["pay"].to_numpy(), people()["age"].to_numpy()
     hats = SCHEMA.question("curve(age)").scale(age)
     at_knots = np.linalg.lstsq(hats, y, rcond=None)[0]
@@ -117,9 +117,6 @@ def test_a_curve_is_least_squares_between_its_knots_and_so_is_a_polynomial() -> 
     found = [one.value for one in cubic.estimates()]
     assert found[2:] == pytest.approx(expected[2:], rel=1e-3)
     assert found[1] * 36 == pytest.approx(expected[1], rel=1e-3)  # of one year
-
-
-def test_what_follows_from_others_is_left_out() -> None:
     model = moments().fit("pay ~ region + south")
     assert [one.name for one in model.estimates()] == ["(intercept)", "region=s", "region=w"]
 

@@ -95,13 +95,23 @@ def test_neither_too_few_nor_those_of_another_agreement_are_learned_from(terms) 
             make(agreement, theirs)
 
 
-def test_input_has_no_knob() -> None:
+def test_input_has_no_knob_and_the_same_sums_give_the_same_model() -> None:
     agreement = Agreement.propose(SCHEMA, **ONE_MODEL, quorum=300)
     totals = totals_of(agreement, perturb_table(agreement, people(300)))
     with pytest.raises(TypeError, match="ridge"):
         learn(agreement, totals, ridge=1.0)
     with pytest.raises(InvalidValueError, match="mechanism='moment'"):
         moments_of(agreement, totals)
+    agreement = Agreement.propose(SCHEMA, **ONE_MODEL, quorum=300)
+    totals = collected(agreement, people(300))
+    model = learn(agreement, totals)
+    assert model.to_json() == learn(agreement, totals).to_json()
+    w = released_weights(agreement, statistics_of(agreement, totals))
+    scale = weight_scale(agreement.calibration, agreement.grid, 300)
+    assert (w / scale % 1 == 0).all()  # on the public grid
+    assert np.linalg.norm(w) <= 2.0 * (1 + 1e-4)
+    with pytest.raises(InfeasibleError, match="second release"):
+        model.estimates()
 
 
 @pytest.mark.statistical
@@ -167,19 +177,6 @@ def test_a_record_walks_from_the_form_to_the_weight_of_input() -> None:
     new = np.array([2 * 40 / 100 - 1, 1, 1]) / math.sqrt(3)
     expected = 100_000 + 100_000 * float(new @ w)
     assert model.predict({"age": 40, "married": 1}) == pytest.approx(expected, abs=20)
-
-
-def test_the_same_sums_give_the_same_model() -> None:
-    agreement = Agreement.propose(SCHEMA, **ONE_MODEL, quorum=300)
-    totals = collected(agreement, people(300))
-    model = learn(agreement, totals)
-    assert model.to_json() == learn(agreement, totals).to_json()
-    w = released_weights(agreement, statistics_of(agreement, totals))
-    scale = weight_scale(agreement.calibration, agreement.grid, 300)
-    assert (w / scale % 1 == 0).all()  # on the public grid
-    assert np.linalg.norm(w) <= 2.0 * (1 + 1e-4)
-    with pytest.raises(InfeasibleError, match="second release"):
-        model.estimates()
 
 
 def test_input_refuses_to_publish_without_curvature() -> None:

@@ -293,13 +293,17 @@ def test_a_file_says_what_its_agreement_allows(file) -> None:
             PublishedModel.from_dict({**document, "caveats": wrong})
 
 
-def test_a_plans_model_has_the_caveats_of_all_its_releases() -> None:
+def test_caveats_of_agreements_and_releases_are_all_said_once() -> None:
     waves = fitted(MomentPerturbationRegressor(**TARGET, waves=2), NUMBERS)
     *others, last = waves.releases_
     assert learn_plan(waves.plan_, [*others, last]).caveats == ()
     void = replace(last, caveats=("One.", "Two."))
     assert learn_plan(waves.plan_, [*others, void]).caveats == ("One.", "Two.")
     assert learn_plan(waves.plan_, [*others, replace(last, held=False)]).held
+    paper = collected(mechanism="input", weight_bound=1.0, rule="published")
+    assert caveats_of(paper.agreement) == (UNPROVED,)
+    assert replace(paper, caveats=(UNPROVED, SEEDED)).guarantee.caveats == (UNPROVED, SEEDED)
+    assert examine(paper.to_json()).wrong[0] == paper.condition
 
 
 def test_models_of_one_fit_state_their_joint_promise(file) -> None:
@@ -335,13 +339,6 @@ def test_a_table_that_its_owner_blurred_was_held(tmp_path) -> None:
     assert model.held
     assert PublishedMoments.from_json(found.moments).held
     assert "held the rows" in as_card(model)
-
-
-def test_caveats_of_an_agreement_and_of_its_release_are_said_once() -> None:
-    paper = collected(mechanism="input", weight_bound=1.0, rule="published")
-    assert caveats_of(paper.agreement) == (UNPROVED,)
-    assert replace(paper, caveats=(UNPROVED, SEEDED)).guarantee.caveats == (UNPROVED, SEEDED)
-    assert examine(paper.to_json()).wrong[0] == paper.condition
 
 
 # ---- what is published says who could take part, and what its promise needs

@@ -216,14 +216,11 @@ def test_the_release_is_read_beside_public_rows_and_in_no_other_way() -> None:
     assert "people" in moments._repr_html_()
 
 
-def test_labels_and_some_of_the_features() -> None:
+def test_labels_and_what_does_not_go_with_it() -> None:
     moments = collected(agreement(Binary("rich")))
     model = moments.fit("rich ~ age + male", public=answers(3000, 9))
     assert model.link == "logistic"
     assert model.coefficients.effects["age"] == pytest.approx(1 / 15, rel=0.5)
-
-
-def test_what_does_not_go_with_it() -> None:
     with pytest.raises(InfeasibleError, match="Expected no public rows"):
         Terms.of(**TERMS, sends="targets", mechanism="input", weight_bound=1.0)
     with pytest.raises(InvalidValueError, match="sends='half'"):

@@ -119,8 +119,13 @@ published = pytest.mark.parametrize("made", [moments, plain_model])
 
 
 @published
-def test_signatures_are_put_where_they_belong(made) -> None:
-    """Without reading the rest; the text is the one that a file with signatures writes."""
+def test_files_are_read_back_to_the_byte_and_signed_in_place(made, tmp_path) -> None:
+    file: PublishedFile = made()
+    file.save(tmp_path / "file.json")
+    again = type(file).load(tmp_path / "file.json")
+    assert again.to_json() == file.to_json() == (tmp_path / "file.json").read_text("utf-8")
+    assert (again.agreement, again.fingerprint) == (AGREEMENT, AGREEMENT.fingerprint)
+    # Without reading the rest; the text is the one that a file with signatures writes.
     file: PublishedFile = made()
     some = [Signature("ab" * 32, "cd" * 64), Signature("01" * 32, "23" * 64)]
     expected = replace(file, signatures=tuple(some)).to_json()
@@ -129,21 +134,6 @@ def test_signatures_are_put_where_they_belong(made) -> None:
     first = with_signatures(file.to_json(), some[:1])
     assert with_signatures(first, some) == expected, "instead of those that were there"
     assert with_signatures(first, []) == file.to_json()
-
-
-@published
-def test_files_are_read_back_to_the_byte(made, tmp_path) -> None:
-    file: PublishedFile = made()
-    file.save(tmp_path / "file.json")
-    again = type(file).load(tmp_path / "file.json")
-    assert again.to_json() == file.to_json() == (tmp_path / "file.json").read_text("utf-8")
-    assert (again.agreement, again.fingerprint) == (AGREEMENT, AGREEMENT.fingerprint)
-
-
-@published
-def test_nothing_is_published_below_the_quorum(made) -> None:
-    with pytest.raises(InvalidValueError, match="count=99 to be at least the quorum 100"):
-        made(count=99)
 
 
 @published
@@ -182,7 +172,7 @@ def test_the_struct_has_the_fields_of_the_file_and_names_what_is_wrong(made) -> 
 
 
 # ---- whose a signature is; tests/cli/test_audit.py has what is wrong
-def test_a_model_without_a_key_is_nobodys() -> None:
+def test_signatures_have_names_and_without_a_key_are_nobodys() -> None:
     agreement = propose()
     with Store() as store:
         store.add(agreement, perturb(agreement, PEOPLE))
@@ -194,9 +184,6 @@ def test_a_model_without_a_key_is_nobodys() -> None:
         assert not found.verified
         assert "names no key" in found.wrong[0]
     assert with_signatures(forged, ()) == text
-
-
-def test_who_signs_has_a_name() -> None:
     assert signers(propose()) == ("The service",)
     assert signers(propose_two()) == ("Office", "University")
     for text in ("", "[]", "{}", '{"format": "another"}'):
@@ -217,7 +204,7 @@ def part(table: Submissions, rows: slice) -> Submissions:
     return Submissions(table.identifiers[rows], table.fingerprint, table.numbers[rows])
 
 
-def test_the_same_sums_have_the_same_mark_and_others_another(agreement) -> None:
+def test_the_same_sums_have_the_same_mark_and_too_few_have_none(agreement) -> None:
     table = perturb_table(agreement, PEOPLE)
     some = totals_of(agreement, table)
     first, again = Release.of(agreement, some), Release.of(agreement, some)
@@ -227,9 +214,6 @@ def test_the_same_sums_have_the_same_mark_and_others_another(agreement) -> None:
     late = perturb_table(agreement, {name: values[:1] for name, values in PEOPLE.items()})
     both = Release.of(agreement, totals_of(agreement, table, late))
     assert both.mark() != first.mark()
-
-
-def test_below_the_quorum_nothing_is_an_outcome(agreement) -> None:
     few = part(perturb_table(agreement, PEOPLE), slice(0, 19))
     with pytest.raises(BelowQuorumError):
         Release.of(agreement, totals_of(agreement, few))

@@ -63,7 +63,7 @@ def test_says_what_is_promised_to_whom(mechanism, neighbours) -> None:
         assert "may be predicted | age, \\<income\\>" in text
 
 
-def test_moments_have_a_statement_too() -> None:
+def test_moments_and_public_rows_have_a_statement_too() -> None:
     agreement = model().agreement
     moments = PublishedMoments(agreement, 25_000, np.zeros(agreement.width))
     text = words(as_markdown(moments))
@@ -71,6 +71,11 @@ def test_moments_have_a_statement_too() -> None:
     assert "(1, 1e-06)-differentially private" in text
     assert "Summary statistics" in as_yaml(moments)
     assert "<income>" not in as_html(moments)
+    digest = "0123456789abcdef" * 4
+    text = words(as_markdown(model(public_rows=digest)))
+    assert "assumed to be public, and not those of the people who are protected" in text
+    assert f"SHA-256 `{digest}`" in text
+    assert "public rows" not in as_markdown(model())
 
 
 NASTY = "![x](http://evil.example/i.png) <b>*y*</b> `z` | # \\\\ _u_ [l](//e.example) &lt;"
@@ -116,14 +121,6 @@ def test_two_databases_say_what_holds_against_whom() -> None:
     assert "The database that collected" not in told
     assert "second.example" in as_yaml(model)
     assert "<strong>Either" in as_html(model)
-
-
-def test_public_rows_are_told_with_what_is_assumed_of_them() -> None:
-    digest = "0123456789abcdef" * 4
-    text = words(as_markdown(model(public_rows=digest)))
-    assert "assumed to be public, and not those of the people who are protected" in text
-    assert f"SHA-256 `{digest}`" in text
-    assert "public rows" not in as_markdown(model())
 
 
 def test_who_asked_and_what_for_is_said_and_escaped() -> None:
@@ -176,7 +173,7 @@ def odd_model():
     return PublishedModel(agreement, "income", names, np.ones((1, 4)), 5000, "least squares")
 
 
-def test_its_front_matter_is_yaml_with_the_promise(odd_model):
+def test_a_card_has_the_promise_and_every_line_of_the_statement(odd_model):
     _, head, _ = as_card(odd_model).split("---\n", 2)
     found = yaml.safe_load(head)
     assert found["pipeline_tag"] == "tabular-regression"
@@ -189,9 +186,6 @@ def test_its_front_matter_is_yaml_with_the_promise(odd_model):
         "seen_by": "collector",
         "agreement": odd_model.fingerprint,
     }
-
-
-def test_it_carries_every_line_of_the_statement(odd_model):
     card = as_card(odd_model)
     for line in as_markdown(odd_model).splitlines():
         assert line.lstrip("# ") in card

@@ -55,13 +55,9 @@ def variance_pvalue(seen, ratio):
 @pytest.mark.statistical
 @pytest.mark.parametrize("ratio", RATIOS)
 class TestExact:
-    def test_always_on_the_grid(self, ratio):
+    def test_on_the_grid_of_the_right_shape_variance_and_mean(self, ratio):
         assert np.array_equal(drawn(ratio), np.rint(drawn(ratio)))
-
-    def test_shape(self, ratio):
         assert shape_pvalue(drawn(ratio), ratio) > CHANCE
-
-    def test_variance_and_mean(self, ratio):
         assert variance_pvalue(drawn(ratio), ratio) > CHANCE
         mean = drawn(ratio).mean() / math.sqrt(variance(ratio) / DRAWS)
         assert 2 * norm.sf(abs(mean)) > CHANCE

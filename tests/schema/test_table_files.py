@@ -111,14 +111,11 @@ def test_a_missing_column_is_named_beside_those_that_there_are(tmp_path) -> None
         assert "none of its 3 columns" in str(refusal.value)
 
 
-def test_no_rows_are_refused(tmp_path) -> None:
+def test_no_rows_and_no_file_are_refused_with_what_is_lacking(tmp_path) -> None:
     empty = {name: pa.array(column[:0], pa.array(column).type) for name, column in PEOPLE.items()}
     for file in (csv_file(tmp_path, TEXT.splitlines()[0] + "\n"), parquet_file(tmp_path, empty)):
         with pytest.raises(InvalidValueError, match="at least one row"):
             checked(file)
-
-
-def test_what_is_no_file_is_refused_with_the_columns_that_it_should_have(tmp_path) -> None:
     for path in (tmp_path / "nowhere.csv", tmp_path):
         with pytest.raises(InvalidValueError, match="age, married, sex, income") as refusal:
             TableFile(path, SCHEMA)
@@ -232,15 +229,12 @@ def test_what_a_german_spreadsheet_writes_is_read(tmp_path, separator: str) -> N
     assert joined(TableFile(path, IN_GERMAN)) == PEOPLE
 
 
-def test_points_separate_thousands_where_decimals_have_a_comma(tmp_path) -> None:
+def test_numbers_of_two_meanings_are_refused_and_points_separate_thousands(tmp_path) -> None:
     far = Schema(SCHEMA.features, Numeric("income", 0, 1e9))
     path = tmp_path / "people.csv"
     body = "31;0;f;1.030,63\n42,5;1;m;1.234.567\n53;1;m;-2.000\n64;0;f;12,5\n75;1;f;1 000\n"
     path.write_text("age;married;sex;income\n" + body)
     assert joined(TableFile(path, far))["income"] == [1030.63, 1234567.0, -2000.0, 12.5, 1000.0]
-
-
-def test_numbers_of_two_meanings_are_refused(tmp_path) -> None:
     path = tmp_path / "people.csv"
     path.write_text("age;married;sex;income\n31;0;f;1.030\n42;1;m;2.000\n")
     with pytest.raises(InvalidValueError, match="may separate thousands, or decimals"):
@@ -268,16 +262,13 @@ def workbook_file(folder, rows: list[list]) -> TableFile:
     return TableFile(folder / "people.xlsx", IN_GERMAN)
 
 
-def test_a_workbook_is_read_as_its_first_sheet(tmp_path) -> None:
+def test_a_workbook_is_read_as_its_first_sheet_and_named_as_it_does(tmp_path) -> None:
     rows = [list(row) for row in zip(*PEOPLE.values(), strict=True)]
     rows[0][1], rows[1][1], rows[2][2] = False, "ja", "Mann"
     file = workbook_file(tmp_path, [NAMES, *rows, [None] * 4])
     assert checked(file) == 5
     assert joined(file, 2) == PEOPLE
     assert joined(file, 2, skip=3) == {name: v[3:] for name, v in PEOPLE.items()}
-
-
-def test_a_bad_row_of_a_workbook_is_named_as_the_spreadsheet_does(tmp_path) -> None:
     file = workbook_file(tmp_path, [NAMES, [31, 0, "f", 100], [42, None, "m", 200]])
     with pytest.raises(InvalidValueError, match=r"^Row 3 of 'people\.xlsx' .* missing value"):
         checked(file)

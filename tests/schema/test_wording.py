@@ -28,16 +28,13 @@ def test_a_text_is_found_in_the_readers_language() -> None:
 
 def test_a_text_is_one_line() -> None:
     assert str(Text.of("purpose", "two\n  lines\tof it ")) == "two lines of it"
+    assert str(Text.of("title", "a\u2028b\x85c")) == "a b c"
 
 
 @pytest.mark.parametrize("harmful", ["\x07", "\x1b[31m", "\u202e", "\u2066", "\ud800", "\x9b"])
 def test_what_hides_or_reorders_is_refused(harmful) -> None:
     with pytest.raises(InvalidValueError, match=r"without the character U\+"):
         Wording(question=f"How{harmful}old?")
-
-
-def test_line_separators_are_spaces() -> None:
-    assert str(Text.of("title", "a\u2028b\x85c")) == "a b c"
 
 
 @pytest.mark.parametrize(
@@ -62,7 +59,7 @@ def test_what_is_absent_leaves_no_trace() -> None:
     assert set(written["features"][1]) == {"name", "kind"}
 
 
-def test_words_are_under_the_fingerprint_and_change_nothing_else() -> None:
+def test_words_are_under_the_fingerprint_in_one_spelling_and_change_nothing_else() -> None:
     words = Wording(question={"en": "How old are you?", "de": "Wie alt sind Sie?"}, unit="years")
     features = [Numeric("age", 0, 100, wording=words), Binary("married")]
     about = About(title="Work", organiser={"en": "The Office", "de": "Das Amt"})
@@ -74,9 +71,6 @@ def test_words_are_under_the_fingerprint_and_change_nothing_else() -> None:
     told.verify()
     record = {"age": 30, "married": True, "income": 10}
     assert (plain.exact(record) == told.exact(record)).all()
-
-
-def test_another_spelling_of_the_same_words_is_refused() -> None:
     document = Agreement.propose(
         Schema(PLAIN.features, PLAIN.target, about=About(title="Work")), **TERMS
     ).to_dict()
@@ -100,7 +94,7 @@ TITLED = Schema(
 )
 
 
-def test_titles_where_there_are_some_and_names_elsewhere() -> None:
+def test_titles_and_questions_in_words() -> None:
     assert titles(TITLED) == {
         "age": "Age (years)",
         "age=(not said)": "Age: not said",
@@ -113,9 +107,6 @@ def test_titles_where_there_are_some_and_names_elsewhere() -> None:
         "income": "income",
     }
     assert titles(TITLED, "de")["region=n"] == "Gegend: Nord"
-
-
-def test_questions_in_words() -> None:
     assert [asked_in_words(one) for one in (*TITLED.features, TITLED.target)] == [
         "Age (18 to 90 years, or not said)",
         "Region (north | s)",

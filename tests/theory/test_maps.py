@@ -130,13 +130,18 @@ def test_how_far_a_weighted_record_moves_the_sums(constant, neighbours, robust) 
     assert worst <= chart.sensitivity(neighbours)
 
 
-def test_a_weighted_record_is_what_it_says() -> None:
+def test_a_weighted_record_is_what_it_says_alone_or_together() -> None:
     chart = ResidualMap(Whitening([0.1, 0.0], np.diag([2.0, 4.0]), [0.5, 0.0], 0.1), 0.5, 0.2, 1.5)
     for v in np.random.default_rng(2).uniform(-1, 1, (50, 2)):
         f, g = np.array([2, 4]) * (v - [0.1, 0.0]), (0.7 - 0.1 - 0.5 * v[0]) / 0.2
         s = min(1.0, 0.5 * math.sqrt(2) / np.linalg.norm(f))
         z = [0.25 * s, *(0.8 * s * f / (0.5 * math.sqrt(2))), 0.6 * np.clip(s * g, -1.5, 1.5) / 1.5]
         assert chart.vectors(v, 0.7) == pytest.approx(z)
+    chart = ResidualMap(Whitening([0.1, 0.0], np.tril(np.ones((2, 2))), [1.0, 0.5]), 0.7, 0.4, 1.1)
+    rows = np.random.default_rng(0).uniform(-1, 1, (200, 2))
+    for row in rows:
+        alone, together = (chart.vectors(row[None], [0.6], together=one) for one in (False, True))
+        np.testing.assert_allclose(together, alone, atol=1e-15)
 
 
 @pytest.mark.parametrize("joint", [False, True])
@@ -157,13 +162,19 @@ def test_a_gauge_counts_everybody_once_in_each_histogram(joint) -> None:
     assert np.linalg.norm(sent[0] - sent[1]) == pytest.approx(mild.sensitivity(), rel=1e-9)
 
 
-def test_a_gauge_refuses_ends_that_do_not_increase() -> None:
+def test_gauges_and_newton_maps_refuse_numbers_out_of_range() -> None:
     white = Whitening([0.0], [[1.0]], [0.0])
     for wrong in ([1.0], [2.0, 1.0], [0.0, 1.0], [1.0, math.nan], [[1.0, 2.0]], range(1, 70)):
         with pytest.raises(InvalidValueError):
             GaugeMap(white, 1.0, wrong, [1.0, 2.0])
         with pytest.raises(InvalidValueError):
             GaugeMap(white, 1.0, [1.0, 2.0], wrong)
+    white = Whitening([0.0], [[1.0]], [0.0])
+    for wrong in ({"radius": 0.99}, {"radius": math.inf}, {"robust": 1}, {"constant": 0.0}):
+        with pytest.raises(InvalidValueError):
+            NewtonMap(white, LogisticNewton(), **wrong)
+    with pytest.raises(InvalidValueError, match="squared slopes"):
+        NewtonMap(white, LogisticNewton(4.9), robust=True)
 
 
 def examples() -> list[ResidualMap | NewtonMap | GaugeMap]:
@@ -250,15 +261,6 @@ def test_mean_curvature_is_that_of_gaussian_scores() -> None:
         assert math.isclose(chart.mean_curvature, h.mean(), rel_tol=5e-3)
 
 
-def test_a_newton_map_refuses_radii_and_squares_out_of_range() -> None:
-    white = Whitening([0.0], [[1.0]], [0.0])
-    for wrong in ({"radius": 0.99}, {"radius": math.inf}, {"robust": 1}, {"constant": 0.0}):
-        with pytest.raises(InvalidValueError):
-            NewtonMap(white, LogisticNewton(), **wrong)
-    with pytest.raises(InvalidValueError, match="squared slopes"):
-        NewtonMap(white, LogisticNewton(4.9), robust=True)
-
-
 # ---- several rows of one person, cut together
 @pytest.mark.parametrize("whitening", hostile_whitenings())
 def test_rows_of_a_person_stay_in_the_ball_together(whitening: Whitening) -> None:
@@ -274,14 +276,6 @@ def test_rows_of_a_person_stay_in_the_ball_together(whitening: Whitening) -> Non
             features, errors = (z[:, 1:-1] ** 2).sum(axis=1), z[:, -1] ** 2
             assert features.mean() <= chart.feature_weight**2 * (1 + 1e-12)
             assert errors.mean() <= chart.target_weight**2 * (1 + 1e-12)
-
-
-def test_one_row_together_is_one_row() -> None:
-    chart = ResidualMap(Whitening([0.1, 0.0], np.tril(np.ones((2, 2))), [1.0, 0.5]), 0.7, 0.4, 1.1)
-    rows = np.random.default_rng(0).uniform(-1, 1, (200, 2))
-    for row in rows:
-        alone, together = (chart.vectors(row[None], [0.6], together=one) for one in (False, True))
-        np.testing.assert_allclose(together, alone, atol=1e-15)
 
 
 @pytest.mark.parametrize("robust", [False, True])

@@ -71,25 +71,19 @@ def test_whoever_changes_a_number_is_found_out(change) -> None:
         replace(found, **values).verify(REACH)
 
 
-def test_a_longer_reach_than_was_calibrated_for_is_found_out() -> None:
+def test_a_longer_reach_or_a_smaller_epsilon_is_found_out() -> None:
     found = calibrate_moment(1, 1e-6, reach=REACH, quorum=500)
     with pytest.raises(NotCertifiedError, match="reach of the sums"):
         found.verify(Reach(2.1, 2.5))
-
-
-def test_a_smaller_epsilon_than_the_noise_keeps_is_found_out() -> None:
     found = calibrate_moment(1, 1e-6, reach=REACH, quorum=500)
     better = replace(found, model=replace(found.model, epsilon=0.99))
     with pytest.raises(NotCertifiedError, match=r"sigma=.* is too small"):
         better.verify(REACH)
 
 
-def test_a_local_target_has_two_numbers() -> None:
+def test_questions_and_targets_are_whole() -> None:
     with pytest.raises(InvalidValueError, match="local_delta with local_epsilon=1"):
         calibrate_moment(1, 1e-6, reach=REACH, quorum=500, local_epsilon=1)
-
-
-def test_one_question_at_a_time() -> None:
     found = calibrate_moment(1, 1e-6, reach=REACH, quorum=500)
     with pytest.raises(InvalidValueError, match="one of epsilon=1 and delta"):
         found.guarantee(epsilon=1, delta=1e-6)

@@ -25,7 +25,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("setting", "scales"), CASES)
-def test_epsilon_is_the_theorems_at_the_reported_shares(setting, scales) -> None:
+def test_epsilon_and_delta_are_the_theorems_at_the_reported_shares(setting, scales) -> None:
     epsilon, shares = least_kept_epsilon(setting, scales, 1e-5)
     assert shares.total == pytest.approx(1e-5, rel=1e-12)
     loss = curvature_loss(setting, scales.sigma_u, scales.ridge, shares)
@@ -33,10 +33,6 @@ def test_epsilon_is_the_theorems_at_the_reported_shares(setting, scales) -> None
     assert epsilon == least_epsilon(
         loss.determinant_loss, shares.gradient, *parts, setting.dimension
     )
-
-
-@pytest.mark.parametrize(("setting", "scales"), CASES)
-def test_delta_is_the_theorems_at_the_reported_shares(setting, scales) -> None:
     delta, shares = least_kept_delta(setting, scales, 2.0)
     loss = curvature_loss(setting, scales.sigma_u, scales.ridge, shares)
     parts = standardised(setting, scales.sigma_b, loss)

@@ -130,14 +130,11 @@ def test_less_or_far_more_than_what_follows_is_refused() -> None:
             require_below("mu", wrong, 0.3)
 
 
-def test_rounding_is_allowed_where_nothing_is_bounded() -> None:
+def test_rounding_is_allowed_where_nothing_is_bounded_and_words_are_equal() -> None:
     require_close("sigma_b", 0.3, 0.1 + 0.2)
     for wrong in (0.3 * (1 + 1e-6), 0.0, math.nan):
         with pytest.raises(NotCertifiedError, match=r"Expected sigma_b to be close to 0\.3"):
             require_close("sigma_b", wrong, 0.3)
-
-
-def test_words_are_equal_or_refused() -> None:
     require_equal("releases", ("any", True), ("any", True))
     with pytest.raises(NotCertifiedError, match="but 1 is stated"):
         require_equal("releases", 1, "any")
