@@ -382,8 +382,8 @@ def test_the_same_seed_gives_the_same_finding_and_mistakes_are_named() -> None:
     )
     assert one == other
     assert math.isfinite(one.ratio)
-    with pytest.raises(InvalidValueError, match="trials=50"):
-        audit(lambda d, g: [0.0], 0, 1, epsilon=1, delta=0.1, trials=50)
+    with pytest.raises(InvalidValueError, match="trials=99"):
+        audit(lambda d, g: [0.0], 0, 1, epsilon=1, delta=0.1, trials=99)
     with pytest.raises(InvalidValueError, match="confidence=1"):
         audit(lambda d, g: [0.0], 0, 1, epsilon=1, delta=0.1, confidence=1)
 

@@ -1,9 +1,7 @@
 """Sums in one pass are what contributors would send; weights beside public rows are best."""
 
-import math
 
 import numpy as np
-import pytest
 
 from blurfit import Categorical, Numeric, Schema
 from blurfit.estimators import MomentPerturbationClassifier, MomentPerturbationRegressor
@@ -30,27 +28,6 @@ def test_all_classes_are_columns_of_one_release() -> None:
     expected = agreement.exact(table(ROWS, levels)).sum(axis=0)
     np.testing.assert_allclose(found.sums, expected, rtol=1e-11, atol=1e-10)
     assert (agreement.epsilon, agreement.delta) == (1.0, 1e-6)  # no budget is split
-
-
-def test_the_targets_weight_beside_public_rows_makes_the_noise_on_its_products_least() -> None:
-    """(R² + b²)/b over b, by a plain search: least at b = R."""
-    schema = Schema(COLUMNS, TARGET)
-    estimator = MomentPerturbationRegressor(public_X=ROWS)
-    terms = estimator._weights_for_public_rows(schema, 10_000)
-    weights = terms["weights"]
-    radius = math.hypot(terms["constant"], *(weights[column.name] for column in COLUMNS))
-
-    def noise(b: float) -> float:
-        return (radius**2 + b**2) / b
-
-    grid = np.geomspace(radius / 10, 10 * radius, 4001)
-    best = grid[np.argmin([noise(b) for b in grid])]
-    assert weights["y"] == pytest.approx(radius, rel=1e-12)
-    assert weights["y"] == pytest.approx(best, rel=2e-3)
-    agreement = estimator.agreement_for(schema, 10_000)
-    assert (
-        agreement.weights.to_dict(schema.questions) == {"(intercept)": terms["constant"]} | weights
-    )
 
 
 def test_every_model_follows_from_the_release_as_far_as_the_schema_says() -> None:

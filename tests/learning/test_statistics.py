@@ -98,6 +98,8 @@ class TestValue:
         for array in (found.gram, found.moment):
             with pytest.raises(ValueError, match="read-only"):
                 array[0] = 1.0
+        with pytest.raises(AttributeError):
+            found.count = 5
         assert type(Statistics(np.int64(3), np.eye(1), np.zeros(1)).count) is int
 
     @pytest.mark.parametrize("count", [-1, 1.0, True, "1", None])

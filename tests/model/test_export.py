@@ -46,20 +46,15 @@ def model(kind: str) -> PublishedModel:
 
 @pytest.mark.parametrize("kind", TARGETS)
 def test_scikit_learn_predicts_the_same(kind: str) -> None:
-    found = model(kind)
-    predicted, expected = found.to_sklearn().predict(PEOPLE), found.predict(PEOPLE)
+    found, other = model(kind), model(kind).to_sklearn()
+    predicted, expected = other.predict(PEOPLE), found.predict(PEOPLE)
     if kind in ("number", "count"):
         np.testing.assert_allclose(predicted, expected)
     else:
         assert predicted.tolist() == expected.tolist()
         assert len(set(expected.tolist())) > 1
-
-
-def test_probabilities_are_the_models_own_where_its_link_is_logistic() -> None:
-    found = model("odds")
-    np.testing.assert_allclose(
-        found.to_sklearn().predict_proba(PEOPLE), found.predict_proba(PEOPLE)
-    )
+    if found.link == "logistic":
+        np.testing.assert_allclose(other.predict_proba(PEOPLE), found.predict_proba(PEOPLE))
 
 
 @pytest.mark.parametrize("kind", ["label", "two", "three"])

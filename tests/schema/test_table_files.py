@@ -274,12 +274,17 @@ def test_a_workbook_is_read_as_its_first_sheet_and_named_as_it_does(tmp_path) ->
         checked(file)
 
 
-@pytest.mark.parametrize("content", [b"", b"PK", b"age,married\n", bytes(range(256)) * 8])
-def test_what_is_no_workbook_is_refused(tmp_path, content: bytes) -> None:
-    path = tmp_path / "people.xlsx"
-    path.write_bytes(content)
-    with pytest.raises(InvalidValueError, match="to be a workbook that can be read"):
-        checked(TableFile(path, SCHEMA))
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        *(("people.xlsx", one) for one in (b"", b"PK", b"age,married\n", bytes(range(256)) * 8)),
+        *(("people.parquet", one) for one in (b"", b"a,b\n", b"PAR1" * 10, b"PAR1\0\0\0\0PAR1")),
+    ],
+)
+def test_what_is_no_workbook_or_parquet_file_is_refused(tmp_path, name, content: bytes) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InvalidValueError, match=r"to be a (workbook that|Parquet file)"):
+        checked(TableFile(tmp_path / name, SCHEMA))
 
 
 # ---- Parquet
@@ -308,11 +313,3 @@ def test_a_bad_row_of_parquet_is_named(tmp_path, column: str, value, message: st
     with pytest.raises(InvalidValueError, match=r"^Row 3 of 'people\.parquet' ") as refusal:
         checked(parquet_file(tmp_path, bad))
     assert message in str(refusal.value)
-
-
-@pytest.mark.parametrize("content", [b"", b"age,married\n", b"PAR1" * 10, b"PAR1\0\0\0\0PAR1"])
-def test_what_is_no_parquet_file_is_refused(tmp_path, content: bytes) -> None:
-    path = tmp_path / "people.parquet"
-    path.write_bytes(content)
-    with pytest.raises(InvalidValueError, match="to be a Parquet file"):
-        checked(TableFile(path, SCHEMA))

@@ -49,6 +49,14 @@ def test_a_record_of_the_last_wave_changes_nothing_before_it() -> None:
     assert 0 < np.sqrt(moved**2 @ counts) <= one[1].agreement.form.reach("replace").sums
 
 
+@pytest.mark.parametrize("count", [400, 401, 403, 1001])
+def test_every_wave_has_its_quorum_whatever_the_count(count: int) -> None:
+    chosen = plan("number", quorum=400, waves=3)
+    rows = values(chosen.schema, people(count, 3))
+    found = fit_in_waves(chosen, rows, np.random.default_rng(1))
+    assert sum(one.count for one in found.model.waves) == count
+
+
 def test_too_few_rows_are_refused() -> None:
     with pytest.raises(BelowQuorumError):
         fit_in_waves(plan("number"), np.zeros((10, 7)), np.random.default_rng(1))

@@ -313,6 +313,11 @@ def test_corners_have_an_answer_or_a_reason(data: st.DataObject) -> None:
         calibrate(**call).guarantee(**question)
 
 
+def test_a_tiny_epsilon_for_one_dimension_and_few_people() -> None:
+    found = calibrate(1e-9, 1e-6, dimension=1, quorum=100, **UNIT)
+    assert found.guarantee().epsilon <= 1e-9 * (1 + 1e-9)
+
+
 GOOD = {"epsilon": 1, "delta": 1e-6, "dimension": 5, "quorum": 100, **UNIT}
 
 
