@@ -293,6 +293,8 @@ def test_the_target_is_answered_by_everybody() -> None:
         "'b' is to be predicted, so everybody answers it.",
         "May be left unsaid: 'a'.",
     )
+    with pytest.raises(InvalidValueError, match="target=None to be one of the questions 'a', 'b' "):
+        SurveyReader("It", columns).finish(About(), None)
 
 
 AGE = {"name": "age", "type": "integer", "constraints": {"minimum": 18, "maximum": 90}}
