@@ -7,6 +7,7 @@ from blurfit import Agreement, InfeasibleError, InvalidValueError, Numeric, Sche
 from blurfit.agreement.numbers import Grid
 from blurfit.agreement.terms import Database, largest_steps, refuse_unless_shareable
 from blurfit.errors import NotCertifiedError
+from blurfit.messages.submissions import new_key, public_key
 
 SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))
 TWO = [("Office", "https://first.example"), ("University", "https://second.example:8443")]
@@ -62,6 +63,28 @@ def test_names_are_one_line(name) -> None:
 def test_two_different_databases_are_needed(databases) -> None:
     with pytest.raises(InvalidValueError, match="two databases"):
         propose(databases=databases)
+
+
+def test_shares_are_sealed_to_both_by_different_keys_or_to_neither() -> None:
+    keys = [public_key(new_key()) for _ in range(2)]
+
+    def sealed(*keys: str | None) -> Agreement:
+        return propose(databases=[Database(*one, key) for one, key in zip(TWO, keys, strict=True)])
+
+    again = Agreement.from_json(sealed(*keys).to_json())
+    assert [one.key for one in again.databases] == keys
+    for wrong in ((keys[0], None), (None, keys[1]), (keys[0], keys[0])):
+        with pytest.raises(InvalidValueError, match="a different key for each"):
+            sealed(*wrong)
+
+
+@pytest.mark.parametrize(("databases", "draws"), [((), 1), (TWO, 2)])
+def test_each_database_adds_the_noise_of_a_whole_honest_quorum(databases, draws) -> None:
+    agreement = propose(databases=databases, database_noise=True)
+    (part,) = agreement.parts
+    assert (agreement.database_draws, propose().database_draws) == (draws, 0)
+    deviations = agreement.database_ratios * part.step * np.sqrt(part.counts)
+    assert deviations == pytest.approx(agreement.calibration.sigma)
 
 
 def test_the_databases_are_part_of_the_contract() -> None:

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blurfit.agreement.agreement import Agreement
+from blurfit.agreement.mechanisms import largest_scale
 from blurfit.agreement.plan import Plan, read_agreed
 from blurfit.agreement.waves import Lot, Wave, honest_among
 from blurfit.errors import BlurfitError, InvalidValueError, NotCertifiedError
@@ -181,6 +182,8 @@ def test_two_databases_share_every_wave() -> None:
         assert later.trust == "shared"
         (part,) = later.parts
         assert (part.deviations >= 2**10 * part.step).all()
+        steepest = 1.0 if task == "number" else charts()[task].loss.balance
+        assert largest_scale(later.form) == pytest.approx(max(1.0, steepest))
 
 
 @pytest.mark.parametrize(
