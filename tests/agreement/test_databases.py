@@ -143,7 +143,6 @@ def test_grids_of_one_database_and_too_coarse_ones_are_refused() -> None:
     assert one != agreement.grid
     with pytest.raises(NotCertifiedError, match="grid"):
         replace(agreement, grid=one).verify()
-    agreement = propose(quorum=2**21)
     with pytest.raises(NotCertifiedError, match="grid"):
         Agreement.from_dict(agreement.to_dict() | {"databases": []}).verify()
     with pytest.raises(InfeasibleError, match="local_epsilon"):

@@ -1,6 +1,5 @@
 """Sums in one pass are what contributors would send; weights beside public rows are best."""
 
-
 import numpy as np
 
 from blurfit import Categorical, Numeric, Schema

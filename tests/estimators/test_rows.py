@@ -135,7 +135,6 @@ def test_numbers_signs_and_targets_are_checked_beside_words() -> None:
         model.fit(X, None)
     with pytest.raises(InvalidValueError, match=r"shape \(n, 3\)|2D"):
         model.fit(np.array([1.0, 2.0, 3.0]), y)
-    X, y = people(200)
     with pytest.raises(InvalidValueError, match="no target_bounds: a regressor"):
         MomentPerturbationRegressor(bounds=SCHEMA, target_bounds=(0, 1)).fit(X, y)
     with pytest.raises(InvalidValueError, match="to be a Numeric column"):

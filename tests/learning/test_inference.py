@@ -68,7 +68,6 @@ def test_both_parts_of_the_error_are_told_and_uneven_spread_triples_one() -> Non
     even, uneven = infer(sums), infer(sums, uneven=True)
     np.testing.assert_allclose(uneven.sampling, 3 * even.sampling)
     np.testing.assert_allclose(uneven.privacy, even.privacy)
-    found = infer(collected(50_000, 1.0, np.random.default_rng(3)).submodel("y"))
     with pytest.raises(InvalidValueError, match="weights"):
         found.combination([1.0])
 

@@ -75,7 +75,6 @@ def test_waves_of_people_find_the_log_odds_better_than_the_last_alone() -> None:
         course.releases[1].survival()
     with pytest.raises(InfeasibleError, match="later wave of who left when"):
         course.releases[1].fit()
-    course = followed()
     alone = Course.of(course.agreed, course.releases[:2]).survival().estimates()
     both = course.survival().estimates()
     for one, other in zip(both, alone, strict=True):

@@ -102,7 +102,6 @@ def test_input_has_no_knob_and_the_same_sums_give_the_same_model() -> None:
         learn(agreement, totals, ridge=1.0)
     with pytest.raises(InvalidValueError, match="mechanism='moment'"):
         moments_of(agreement, totals)
-    agreement = Agreement.propose(SCHEMA, **ONE_MODEL, quorum=300)
     totals = collected(agreement, people(300))
     model = learn(agreement, totals)
     assert model.to_json() == learn(agreement, totals).to_json()

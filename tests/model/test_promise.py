@@ -189,7 +189,7 @@ def unescaped(text: str) -> str:
 
 
 @pytest.mark.parametrize(("of", "name"), VOID)
-def test_no_paper_promises_anything_where_a_caveat_stands(of, name, file) -> None:
+def test_no_paper_and_no_field_promises_anything_where_a_caveat_stands(of, name, file) -> None:
     release = releases(of)[name]
     assert CAVEATS[of] in release.guarantee.caveats
     for medium in MEDIA:
@@ -198,6 +198,12 @@ def test_no_paper_promises_anything_where_a_caveat_stands(of, name, file) -> Non
         assert not PROMISED.search(text), (medium, text)
         assert "othing is promised" in text, medium
         assert medium in SHORT or CAVEATS[of] in unescaped(text), medium
+    for medium, (suits, tell) in FOR_SCRIPTS.items():
+        if not suits(release):
+            continue
+        document = tell(release, file(release))
+        assert set(numbers(document).values()) <= {None}, medium
+        assert CAVEATS[of] in json.dumps(document, ensure_ascii=False), medium
 
 
 def numbers(value: object, path: str = "") -> dict[str, object]:
@@ -210,17 +216,6 @@ def numbers(value: object, path: str = "") -> dict[str, object]:
     last = path.rsplit(".", 1)[-1]
     names = ("epsilon", "delta", "mu", "privacy_parameters", "bound_on_output_distance")
     return {path: value} if last.removeprefix("local_") in names else {}
-
-
-@pytest.mark.parametrize(("of", "name"), VOID)
-def test_no_field_for_scripts_has_a_number_where_a_caveat_stands(of, name, file) -> None:
-    release = releases(of)[name]
-    for medium, (suits, tell) in FOR_SCRIPTS.items():
-        if not suits(release):
-            continue
-        document = tell(release, file(release))
-        assert set(numbers(document).values()) <= {None}, medium
-        assert CAVEATS[of] in json.dumps(document, ensure_ascii=False), medium
 
 
 @pytest.mark.parametrize(("_of", "name"), KEPT)

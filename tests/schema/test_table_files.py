@@ -235,7 +235,6 @@ def test_numbers_of_two_meanings_are_refused_and_points_separate_thousands(tmp_p
     body = "31;0;f;1.030,63\n42,5;1;m;1.234.567\n53;1;m;-2.000\n64;0;f;12,5\n75;1;f;1 000\n"
     path.write_text("age;married;sex;income\n" + body)
     assert joined(TableFile(path, far))["income"] == [1030.63, 1234567.0, -2000.0, 12.5, 1000.0]
-    path = tmp_path / "people.csv"
     path.write_text("age;married;sex;income\n31;0;f;1.030\n42;1;m;2.000\n")
     with pytest.raises(InvalidValueError, match="may separate thousands, or decimals"):
         checked(TableFile(path, SCHEMA))
