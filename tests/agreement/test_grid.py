@@ -61,14 +61,9 @@ def test_records_move_by_no_more_than_half_a_step_each() -> None:
     )
     agreement = Agreement.propose(people, epsilon=1, delta=1e-6, quorum=1000)
     generator = np.random.default_rng(0)
-    exact = agreement.exact(
-        {
-            "age": generator.uniform(0, 100, 500),
-            "m": generator.integers(0, 2, 500),
-            "r": generator.choice(["a", "b", "c"], 500),
-            "y": generator.uniform(0, 1, 500),
-        }
-    )
+    age, y = generator.uniform(0, 100, 500), generator.uniform(0, 1, 500)
+    married, region = generator.integers(0, 2, 500), generator.choice(["a", "b", "c"], 500)
+    exact = agreement.exact({"age": age, "m": married, "r": region, "y": y})
     (part,) = agreement.parts
     moved = np.rint(exact / part.step) * part.step - exact
     norms = np.sqrt((moved**2 * part.counts).sum(axis=1))

@@ -167,15 +167,8 @@ def test_a_map_for_another_target_is_refused() -> None:
 def test_two_databases_share_every_wave() -> None:
     databases = (("One", "https://one.example"), ("Two", "https://two.example"))
     for task in TARGETS:
-        made = Plan.propose(
-            plan(task).schema,
-            waves=2,
-            counts=task == "count",
-            epsilon=1,
-            delta=1e-6,
-            quorum=40_000,
-            databases=databases,
-        )
+        promise = {"epsilon": 1, "delta": 1e-6, "quorum": 40_000, "databases": databases}
+        made = Plan.propose(plan(task).schema, waves=2, counts=task == "count", **promise)
         assert Plan.from_json(made.to_json()) == made
         later = made.following((MARK,), charts()[task])
         later.verify()

@@ -266,15 +266,9 @@ def test_moments_sums_are_audited_within_a_tenth_of_the_truth(epsilon: float, tr
     pair = collection_pairs(agreement)[0]
     known = module.along((pair.first - pair.second) / module.noise_scales(agreement) ** 2)
     draw = sums_of(agreement, pair)
-    found = examine(
-        draw,
-        trials=trials,
-        confidence=0.9999,
-        promise=(agreement.epsilon, agreement.delta),
-        labels=("sums", pair.name),
-        gaussian=agreement.delta,
-        attacks={"known direction": known},
-    )
+    how = {"trials": trials, "confidence": 0.9999, "promise": (agreement.epsilon, agreement.delta)}
+    how |= {"labels": ("sums", pair.name), "gaussian": agreement.delta}
+    found = examine(draw, attacks={"known direction": known}, **how)
     exact = epsilon_of(module.exact_mu(agreement, pair), agreement.delta)
     assert found.gaussian is not None
     assert 0.9 * exact < found.gaussian <= exact
@@ -352,14 +346,9 @@ def test_an_estimator_is_audited_through_its_public_interface() -> None:
     first, second = neighbouring_tables()
 
     def private(table, generator: np.random.Generator):
-        model = InputPerturbationRegressor(
-            epsilon=1.0,
-            delta=1e-5,
-            bounds=(-1, 1),
-            target_bounds=(-1, 1),
-            fit_intercept=False,
-            random_state=generator,
-        )
+        public = {"bounds": (-1, 1), "target_bounds": (-1, 1), "fit_intercept": False}
+        asked = {"epsilon": 1.0, "delta": 1e-5, "random_state": generator}
+        model = InputPerturbationRegressor(**asked, **public)
         return model.fit(*table).coef_
 
     def naked(table, generator: np.random.Generator):

@@ -17,15 +17,8 @@ from blurfit.theory.gaussian import delta_of, mu_of
 def model(**terms) -> PublishedModel:
     schema = Schema([Numeric("a", 0, 1)], Binary("b"))
     settings = {"epsilon": 1.0, "delta": 1e-6, "quorum": 100, **terms}
-    return PublishedModel(
-        agreement=Agreement.propose(schema, **settings),
-        target="b",
-        features=("a",),
-        weights=np.zeros((1, 2)),
-        count=100,
-        method="by hand",
-        held=True,
-    )
+    agreement, weights = Agreement.propose(schema, **settings), np.zeros((1, 2))
+    return PublishedModel(agreement, "b", ("a",), weights, 100, "by hand", held=True)
 
 
 @given(st.floats(0.01, 20), st.floats(1e-12, 1e-3), st.integers(2, 50))

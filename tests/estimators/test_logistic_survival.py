@@ -24,13 +24,9 @@ TRUTH = {"age": 0.03, "remote": -0.5, "region=south": 0.2, "region=west": 0.6}
 def staff(people: int, seed: int = 0, *, steep: bool = False):
     """Return features, exits, and a matrix in the user's units; `steep` hazards are no log-odds."""
     generator = np.random.default_rng(seed)
-    frame = pd.DataFrame(
-        {
-            "age": generator.uniform(20, 60, people),
-            "remote": generator.integers(0, 2, people),
-            "region": generator.choice(["north", "south", "west"], people),
-        }
-    )
+    age, remote = generator.uniform(20, 60, people), generator.integers(0, 2, people)
+    region = generator.choice(["north", "south", "west"], people)
+    frame = pd.DataFrame({"age": age, "remote": remote, "region": region})
     levels = [(frame["region"] == name) * 1.0 for name in ("south", "west")]
     x = np.column_stack([frame["age"], frame["remote"], *levels])
     score = x @ list(TRUTH.values()) - 3.8

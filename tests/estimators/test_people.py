@@ -391,14 +391,9 @@ def test_no_errors_are_told_of_a_wave_that_cuts_most_people() -> None:
         X[:, 1] = X[:, 1] < 0
         y = X @ slopes + generator.normal(0, 0.12, 1000)[whose]
         y += generator.normal(0, 0.12, len(whose))
-        model = MomentPerturbationRegressor(
-            bounds=([-1, 0], [1, 1]),
-            target_bounds=(-1, 1),
-            epsilon=2.0,
-            delta=1e-6,
-            effects="within",
-            random_state=seed,
-        )
+        asked = {"epsilon": 2.0, "delta": 1e-6, "effects": "within", "random_state": seed}
+        bounds = {"bounds": ([-1, 0], [1, 1]), "target_bounds": (-1, 1)}
+        model = MomentPerturbationRegressor(**bounds, **asked)
         for told in model.fit(X, y, groups=whose).model_.inference:
             found += [
                 abs(one.value - slope) / one.standard_error

@@ -24,13 +24,9 @@ REGRESSORS = pytest.mark.parametrize(
 
 def people(count: int = 20_000) -> tuple[pd.DataFrame, pd.Series]:
     generator = np.random.default_rng(count)
-    frame = pd.DataFrame(
-        {
-            "region": generator.choice(LEVELS, count),
-            "married": generator.integers(0, 2, count),
-            "age": generator.uniform(18, 90, count),
-        }
-    )
+    region, married = generator.choice(LEVELS, count), generator.integers(0, 2, count)
+    age = generator.uniform(18, 90, count)
+    frame = pd.DataFrame({"region": region, "married": married, "age": age})
     income = 5000 + 300 * frame["age"] + 9000 * (frame["region"] == "west")
     income += generator.normal(0, 3000, count)
     return frame, income.clip(0, 60_000).rename("income")

@@ -27,13 +27,9 @@ KINDS = Schema(
 def stays(people: int = 60_000, seed: int = 0, effect: float = 0.02):
     """Return features, and who left when: hazards per month, censored at random, over 30 months."""
     generator = np.random.default_rng(seed)
-    frame = pd.DataFrame(
-        {
-            "age": generator.uniform(20, 60, people),
-            "remote": generator.integers(0, 2, people),
-            "region": generator.choice(["north", "south", "west"], people),
-        }
-    )
+    age, remote = generator.uniform(20, 60, people), generator.integers(0, 2, people)
+    region = generator.choice(["north", "south", "west"], people)
+    frame = pd.DataFrame({"age": age, "remote": remote, "region": region})
     hazard = 0.02 + 0.0005 * (frame["age"] - 20) + effect * frame["remote"]
     hazard += 0.01 * (frame["region"] == "west")
     time = generator.exponential(1 / hazard.to_numpy())

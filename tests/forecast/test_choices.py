@@ -243,16 +243,8 @@ def test_fixed_weights_stay_as_they_are_and_mistakes_are_named(census, people) -
 
 
 def test_a_local_target_shares_its_budget_by_the_forecast(census, people) -> None:
-    found = advise(
-        census.schema,
-        people,
-        contributors=2**21,
-        epsilon=10.0,
-        mechanism="input",
-        local_epsilon=8.0,
-        terms={"weight_bound": 3.7},
-        seed=3,
-    )
+    asked = {"contributors": 2**21, "epsilon": 10.0, "mechanism": "input", "local_epsilon": 8.0}
+    found = advise(census.schema, people, terms={"weight_bound": 3.7}, seed=3, **asked)
     assert found.after.error <= found.before.error
     assert set(found.terms) <= {"l2", "split", "local_share"}
     assert found.after.submission_epsilon == pytest.approx(8)

@@ -62,14 +62,8 @@ def test_real_collections_lie_in_the_band_as_often_as_promised(
     agreement = Agreement.propose(
         census.schema, quorum=n, **propose_terms(census.schema, mechanism, epsilon, None, {})
     )
-    cell = forecast(
-        census.schema,
-        people,
-        contributors=[n],
-        epsilons=[epsilon],
-        mechanisms=[mechanism],
-        draws=draws,
-    ).cases[0]
+    asked = {"contributors": [n], "epsilons": [epsilon], "mechanisms": [mechanism]}
+    cell = forecast(census.schema, people, draws=draws, **asked).cases[0]
     crowd = make_census(RUNS * n, seed=99)
     errors = []
     for run in range(RUNS):
@@ -119,14 +113,8 @@ def test_a_billion_contributors_cost_no_more_than_a_thousand(census, people) -> 
 
 
 def test_more_contributors_or_a_weaker_promise_help(census, people) -> None:
-    found = forecast(
-        census.schema,
-        people,
-        contributors=[2000, 20_000, 200_000],
-        epsilons=[0.3, 3.0],
-        local_epsilons=[None, 8.0],
-        draws=12,
-    )
+    asked = {"contributors": [2000, 20_000, 200_000], "epsilons": [0.3, 3.0], "draws": 12}
+    found = forecast(census.schema, people, local_epsilons=[None, 8.0], **asked)
     for (mechanism, epsilon, local), cases in found.lines().items():
         errors = [one.error for one in cases]
         assert errors == sorted(errors, reverse=True), (mechanism, epsilon, local)

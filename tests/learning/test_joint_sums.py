@@ -22,15 +22,9 @@ CONSTANT, DEVIATION = 0.5, 7.0
 def rows(count: int = 400, seed: int = 1) -> np.ndarray:
     generator = np.random.default_rng(seed)
     level = generator.integers(0, 3, count)
-    return np.column_stack(
-        [
-            generator.uniform(-1, 1, count),
-            generator.choice([-1.0, 1.0], count),
-            level == 0,
-            level == 1,
-            generator.uniform(-1, 1, count),
-        ]
-    )
+    age, owner = generator.uniform(-1, 1, count), generator.choice([-1.0, 1.0], count)
+    income = generator.uniform(-1, 1, count)
+    return np.column_stack([age, owner, level == 0, level == 1, income])
 
 
 @cache

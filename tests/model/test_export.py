@@ -33,15 +33,9 @@ def model(kind: str) -> PublishedModel:
     target, link = TARGETS[kind]
     agreement = Agreement.propose(Schema(FEATURES, target), epsilon=1, delta=1e-6, quorum=100)
     rows = {"two": 2, "three": 3}.get(kind, 1)
-    return PublishedModel(
-        agreement=agreement,
-        target=target.name,
-        features=tuple(feature.name for feature in FEATURES),
-        weights=np.array([WEIGHTS, WEIGHTS[::-1], [-0.3] * 6][:rows]),
-        count=150,
-        method="by hand",
-        link=link,
-    )
+    features = tuple(feature.name for feature in FEATURES)
+    weights = np.array([WEIGHTS, WEIGHTS[::-1], [-0.3] * 6][:rows])
+    return PublishedModel(agreement, target.name, features, weights, 150, "by hand", link=link)
 
 
 @pytest.mark.parametrize("kind", TARGETS)

@@ -114,13 +114,8 @@ def test_maps_of_other_bands_or_targets_and_too_little_noise_are_refused() -> No
     ):
         with pytest.raises(InvalidValueError, match=words):
             plan.following((first.mark,), chart)
-    labels = Plan.propose(
-        Schema([Numeric("age", 20, 60), Binary("remote")], Binary("left")),
-        waves=3,
-        epsilon=1,
-        delta=1e-6,
-        quorum=40_000,
-    )
+    schema = Schema(SCHEMA.features[:2], Binary("left"))
+    labels = Plan.propose(schema, waves=3, epsilon=1, delta=1e-6, quorum=40_000)
     with pytest.raises(InvalidValueError, match="hazard map"):
         labels.following(("0" * 64,), HazardMap(white, np.zeros(4)))
     # A wave's agreement that states a smaller L than its map has is not certified.

@@ -51,14 +51,9 @@ SCHEMA = Schema(
 @cache
 def people(count: int = 3000) -> pd.DataFrame:
     rng = np.random.default_rng(1)
-    table = pd.DataFrame(
-        {
-            "age": rng.uniform(18, 90, count),
-            "hours": rng.uniform(0, 80, count),
-            "region": rng.choice(["n", "s", "w"], count),
-            "member": rng.integers(0, 2, count),
-        }
-    )
+    age, hours = rng.uniform(18, 90, count), rng.uniform(0, 80, count)
+    region, member = rng.choice(["n", "s", "w"], count), rng.integers(0, 2, count)
+    table = pd.DataFrame({"age": age, "hours": hours, "region": region, "member": member})
     south = 5 * (table["region"] == "s") * (1 + table["member"])
     mean = 40 + 10 * np.sin(table["age"] / 15) + 0.1 * table["hours"] + south
     return table.assign(pay=np.clip(mean + rng.normal(0, 8, count), 0, 100))

@@ -278,16 +278,10 @@ def test_weights_do_not_betray_the_grid_of_the_noise() -> None:
     sigma_b = least_sigma_b(headroom, shares.gradient, *parts, 1)
     scales = Scales(sigma_u, sigma_b, ridge)
     mu = local_mu(found.setting, scales)
-    calibration = replace(
-        found,
-        sigma_u=sigma_u,
-        sigma_b=sigma_b,
-        ridge=ridge,
-        shares=shares,
-        loss=loss,
-        local=LocalGuarantee(mu, epsilon_of(mu, found.local.delta), found.local.delta),
-        excess_risk=input_excess_risk(found.setting, scales),
-    )
+    local = LocalGuarantee(mu, epsilon_of(mu, found.local.delta), found.local.delta)
+    risk = input_excess_risk(found.setting, scales)
+    noise = {"sigma_u": sigma_u, "sigma_b": sigma_b, "ridge": ridge, "shares": shares}
+    calibration = replace(found, **noise, loss=loss, local=local, excess_risk=risk)
     agreement = replace(agreement, calibration=calibration, grid=Grid.of(calibration, size=1))
     agreement.verify()
     step, square = agreement.grid.linear, float(schema.encode_features({"v": 1.0})[0]) ** 2

@@ -85,23 +85,6 @@ def test_weights_are_checked_and_read_only() -> None:
         model().weights[0, 0] = 1.0
 
 
-def test_predicts_in_the_users_units() -> None:
-    found = model()
-    table = {"age": [20.0, 60.0], "married": [0, 1], "sex": ["m", "f"]}
-    c = found.coefficients
-    by_hand = [
-        c.intercept + 20 * c.effects["age"] + c.effects["sex=m"],
-        c.intercept + 60 * c.effects["age"] + c.effects["married"],  # "f" is the reference
-    ]
-    np.testing.assert_allclose(found.predict(table), by_hand)
-    scores = [0.25 + 0.4 * (-0.6) + 0.2 + 0.3, 0.25 + 0.4 * 0.2 - 0.2 + 0.1]
-    np.testing.assert_allclose(found.decision_function(table), scores)
-    np.testing.assert_allclose(by_hand, 100_000 * (np.array(scores) + 1))
-    assert replace(found, weights=10 * found.weights).predict(table).max() == found.aim.upper
-    with pytest.raises(InfeasibleError, match="Use predict"):
-        found.predict_proba(table)
-
-
 # ---- what a release and a model have in common as files
 TWO_COLUMNS = Schema([Numeric("age", 18, 80)], Numeric("income", 0, 200_000))
 AGREEMENT = Agreement.propose(TWO_COLUMNS, epsilon=1, delta=1e-6, quorum=100)

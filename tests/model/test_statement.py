@@ -83,13 +83,10 @@ NASTY = "![x](http://evil.example/i.png) <b>*y*</b> `z` | # \\\\ _u_ [l](//e.exa
 
 def test_no_name_becomes_markup() -> None:
     """A name that somebody chose is shown as it is: no image, no link, no emphasis, no entity."""
-    agreement = Agreement.propose(
-        Schema(features=[Numeric("age", 0, 100)], target=Numeric(NASTY, 0, 100)),
-        epsilon=1,
-        delta=1e-6,
-        quorum=20_000,
-        databases=[(NASTY, "https://first.example"), ("B", "https://second.example")],
-    )
+    databases = [(NASTY, "https://first.example"), ("B", "https://second.example")]
+    schema = Schema(features=[Numeric("age", 0, 100)], target=Numeric(NASTY, 0, 100))
+    promise = {"epsilon": 1, "delta": 1e-6, "quorum": 20_000}
+    agreement = Agreement.propose(schema, **promise, databases=databases)
     found = as_html(published(agreement, 20_001))
     assert found.count(f"<strong>{html.escape(NASTY)}</strong>") == 1
     assert found.count(html.escape(NASTY)) == 5  # with its weight, and among the targets
@@ -99,13 +96,9 @@ def test_no_name_becomes_markup() -> None:
 
 def test_two_databases_say_what_holds_against_whom() -> None:
     databases = [("Office", "https://first.example"), ("University", "https://second.example")]
-    agreement = Agreement.propose(
-        Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100)),
-        epsilon=0.5,
-        delta=1e-7,
-        quorum=20_000,
-        databases=databases,
-    )
+    schema = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))
+    promise = {"epsilon": 0.5, "delta": 1e-7, "quorum": 20_000}
+    agreement = Agreement.propose(schema, **promise, databases=databases)
     model = published(agreement, 20_001)
     told, local = " ".join(as_markdown(model).split()), agreement.calibration.local
     assert "**Either of the two databases alone.** Office gets a masked share" in told

@@ -5,9 +5,6 @@ import pickle
 from fractions import Fraction
 
 import numpy as np
-import pandas as pd
-import polars as pl
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -127,28 +124,6 @@ class TestEncode:
         names = order.sample([*table, "other"], len(table) + 1)
         shuffled = {name: table.get(name, ["?"]) for name in names}
         assert all(map(np.array_equal, schema.encode(table), schema.encode(shuffled)))
-
-    @given(st.data(), schemas())
-    def test_all_kinds_of_tables_agree(self, data, schema):
-        table = data.draw(tables(schema))
-        names = list(table)
-        for column in schema.features:
-            if isinstance(column, Binary):  # these libraries want one type in each column
-                table[column.name] = [bool(value) for value in table[column.name]]
-        table["y"] = [float(value) for value in table["y"]]
-        arrays = {name: np.array(values) for name, values in table.items()}
-        objects = np.array([np.array(values, dtype=object) for values in table.values()]).T
-        expected = schema.encode(table)
-        others = [
-            schema.encode(pd.DataFrame(table)),
-            schema.encode(pl.DataFrame(table)),
-            schema.encode(pa.table(table)),
-            schema.encode(np.rec.fromarrays(list(arrays.values()), names=names)),
-            schema.encode(arrays),
-            schema.encode(objects, names),
-        ]
-        for other in others:
-            assert all(map(np.array_equal, expected, other))
 
     def test_features_need_no_target(self):
         records = {name: values for name, values in RECORDS.items() if name != "income"}

@@ -59,16 +59,8 @@ def test_below_its_least_quorum_it_says_which_works() -> None:
 
 
 def test_exact_local_privacy_is_a_hundred_times_what_corollary_1_prints() -> None:
-    found = calibrate(
-        0.1,
-        0.01,
-        dimension=14,
-        quorum=2**21,
-        q_bound=1,
-        p_bound=1,
-        weight_bound=1,
-        rule="published",
-    )
+    public = {"dimension": 14, "quorum": 2**21, "q_bound": 1, "p_bound": 1, "weight_bound": 1}
+    found = calibrate(0.1, 0.01, rule="published", **public)
     assert found.local.epsilon == pytest.approx(2.1e5, rel=0.01)
     assert found.local_claim.epsilon == pytest.approx(2.1e3, rel=0.02)
     assert not found.model.proved

@@ -27,12 +27,8 @@ def test_chi_square_against_mpmath(freedom: int, probability: float) -> None:
         below = mpmath.gammainc(
             mpmath.mpf(freedom) / 2, 0, chi_square_floor(probability, freedom) / 2, regularized=True
         )
-        above = mpmath.gammainc(
-            mpmath.mpf(freedom) / 2,
-            chi_square_ceiling(probability, freedom) / 2,
-            mpmath.inf,
-            regularized=True,
-        )
+        half, ceiling = mpmath.mpf(freedom) / 2, chi_square_ceiling(probability, freedom)
+        above = mpmath.gammainc(half, ceiling / 2, mpmath.inf, regularized=True)
     assert probability * (1 - 1e-6) < below <= probability * (1 + 1e-9)
     assert probability * (1 - 1e-6) < above <= probability * (1 + 1e-9)
 

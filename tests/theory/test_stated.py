@@ -64,14 +64,8 @@ def test_stated_noise_keeps_the_promise_exactly(neighbours: str, local_epsilon) 
         reach = Reach(*GENERATOR.uniform(0.5, 3, 2).tolist())
         quorum = int(math.exp(GENERATOR.uniform(0, 14)))
         local = {} if local_epsilon is None else {"local_epsilon": local_epsilon}
-        found = calibrate_moment(
-            *(epsilon, delta),
-            reach=reach,
-            quorum=quorum,
-            neighbours=neighbours,
-            **local,
-            local_delta=1e-6,
-        )
+        asked = {"reach": reach, "quorum": quorum, "neighbours": neighbours, "local_delta": 1e-6}
+        found = calibrate_moment(epsilon, delta, **asked, **local)
         assert Fraction(found.reach.sums) >= Fraction(reach.sums)
         assert Fraction(found.reach.submission) >= Fraction(reach.submission)
         assert Fraction(found.mu) * Fraction(found.sigma) >= Fraction(found.reach.sums)
