@@ -55,11 +55,8 @@ def test_every_term_has_words_for_people() -> None:
 @pytest.mark.parametrize(
     ("mechanism", "term"),
     [
-        ("moment", {"weight_bound": 2.0}),
-        ("moment", {"l1": 0.5}),
-        ("moment", {"l2": 0.5}),
-        ("moment", {"loss": "squared"}),
-        ("moment", {"rule": "published"}),
+        *(("moment", {name: 2.0}) for name in ("weight_bound", "l1", "l2")),
+        *(("moment", {"loss": "squared"}), ("moment", {"rule": "published"})),
         ("moment", {"approximation": "chebyshev"}),
         ("input", {"constant": 0.5}),
         ("input", {"weights": {"age": 1.0, "income": 1.0}}),

@@ -38,12 +38,8 @@ def test_words_become_levels_and_names_are_found_in_any_order(kind, bounds) -> N
     X, y = people()
     bound = {} if isinstance(bounds, Schema) else {"target_bounds": (0, 60_000)}
     fitted = kind(epsilon=20.0, bounds=bounds, **bound).fit(X, y)
-    assert list(fitted.model_.coefficients.effects) == [
-        "region=south",
-        "region=west",
-        "married",
-        "age",
-    ]
+    names = ["region=south", "region=west", "married", "age"]
+    assert list(fitted.model_.coefficients.effects) == names
     assert fitted.coef_ == pytest.approx([0, 9000, 0, 300], abs=700)
     assert fitted.agreement_.schema.target.name == "income"
     np.testing.assert_allclose(fitted.predict(X[:50]), fitted.model_.predict(X[:50]))

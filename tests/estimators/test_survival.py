@@ -74,12 +74,8 @@ def test_what_is_promised_and_told() -> None:
     assert model.guarantee_.private
     assert "replacing one row by any other" in model.guarantee_.statement
     told = str(model.summary())
-    for words in (
-        "months until left ~ age + remote + region",
-        "share without 'left'",
-        "ε = 2",
-        "events",
-    ):
+    modelled = "months until left ~ age + remote + region"
+    for words in (modelled, "share without 'left'", "ε = 2", "events"):
         assert words in told
     assert "<table" in model._repr_html_()
     assert "left" in as_markdown(model.moments_)

@@ -51,15 +51,6 @@ def test_it_beats_the_best_ridge_and_the_mean(count: int) -> None:
     assert np.mean(shrunk) > NOISE**2 * 0.9
 
 
-def test_labels_are_told_apart() -> None:
-    generator = np.random.default_rng(4)
-    test = people(4000, generator)
-    found = linear_bayes(collected(20_000, 0.5, generator, label=True).submodel("y"))
-    right = np.mean((score(found, test[:, :7]) > 0) == (test[:, 8] > 0))
-    known = np.mean((TRUTH[0] + test[:, :7] @ TRUTH[1:] > 0) == (test[:, 8] > 0))
-    assert right > known - 0.02
-
-
 @pytest.mark.parametrize("indefinite", [False, True])
 def test_readings_are_those_of_the_formula(indefinite) -> None:
     """θ̂ = PA·T⁻¹t and Θ by inverses, three passes, also where T is not positive definite."""

@@ -31,12 +31,8 @@ def people(count: int, generator: np.random.Generator) -> dict[str, np.ndarray]:
     line = sum(parts) * math.sqrt(EXPLAINED * SPREAD / 3)
     left = math.sqrt(3 * (1 - EXPLAINED) * SPREAD)
     income = (line + generator.uniform(-left, left, count)).clip(-1, 1)
-    return {
-        "age": 18 + 31 * (age + 1),
-        "married": married.astype(bool),
-        "region": region,
-        "income": 100_000 * (income + 1),
-    }
+    told = {"age": 18 + 31 * (age + 1), "married": married.astype(bool), "region": region}
+    return told | {"income": 100_000 * (income + 1)}
 
 
 def design(table: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:

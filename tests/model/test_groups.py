@@ -169,12 +169,8 @@ def test_a_group_that_the_noise_hides_is_left_out_and_dummies_are_offered() -> N
     with pytest.raises(InfeasibleError, match="diverse"):
         models.differences("male", "diverse")
     common = moments.fit("pay ~ age + hours + sex")
-    assert [one.name for one in common.estimates()][:4] == [
-        "(intercept)",
-        "age",
-        "hours",
-        "sex=male",
-    ]
+    names = ["(intercept)", "age", "hours", "sex=male"]
+    assert [one.name for one in common.estimates()][:4] == names
     restored = type(common).from_json(common.to_json())
     assert restored.predict({"age": [40], "hours": [30], "sex": ["female"]}) == pytest.approx(
         common.predict({"age": [40], "hours": [30], "sex": ["female"]})

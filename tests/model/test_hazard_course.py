@@ -127,16 +127,6 @@ def test_maps_of_other_bands_or_targets_and_too_little_noise_are_refused() -> No
         Agreement.from_dict(entry).verify()
 
 
-def test_one_person_sends_what_the_form_says() -> None:
-    agreement = followed().releases[1].agreement
-    record = {"age": 33, "remote": 1, "months": 4.5, "left": True}
-    sent = perturb(agreement, record)
-    assert len(sent.numbers) == agreement.form.width == 4 + 8 + 3 + 6
-    exact = agreement.exact(record)
-    deviation = agreement.calibration.noise / np.sqrt(agreement.form.counts)
-    assert (np.abs(np.asarray(sent.numbers) - exact) < 8 * deviation).all()
-
-
 def test_a_service_refuses_waves_and_takes_one() -> None:
     plan = a_plan(4000)
     with pytest.raises(InfeasibleError, match="one wave for a time to an event at a service"):

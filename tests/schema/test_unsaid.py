@@ -145,13 +145,8 @@ def test_where_nobody_is_silent_all_else_is_still_told() -> None:
     table = people(4000, np.random.default_rng(4), silent=0.0)
     agreement = Agreement.propose(SCHEMA, epsilon=1, delta=1e-6, quorum=2000)
     model = moments_of(agreement, exact_totals(agreement, table)).fit()
-    assert [one.name for one in model.estimates()] == [
-        "(intercept)",
-        "age",
-        "married",
-        "region=south",
-        "hours",
-    ]
+    names = ["(intercept)", "age", "married", "region=south", "hours"]
+    assert [one.name for one in model.estimates()] == names
     one = model.estimates()[1]
     assert one.lower <= 5 <= one.upper
     assert model.prediction_intervals(SILENT).shape == (1, 2)

@@ -224,18 +224,10 @@ def test_a_map_is_read_as_it_is_written_and_refused_otherwise() -> None:
     again = map_from_dict(entry)
     assert isinstance(again, HazardMap)
     assert again.to_dict() == entry
-    for wrong in (
-        {"bands": [1.0]},
-        {"bands": [1.0, math.nan]},
-        {"bands": [[1.0, 2.0]]},
-        {"bands": [501.0, 1.0]},
-        {"events": 0.99},
-        {"events": 49.0},
-        {"radius": 0.5},
-        {"more": 1},
-    ):
+    wrong = [{"bands": one} for one in ([1.0], [1.0, math.nan], [[1.0, 2.0]], [501.0, 1.0])]
+    for one in (*wrong, {"events": 0.99}, {"events": 49.0}, {"radius": 0.5}, {"more": 1}):
         with pytest.raises(InvalidValueError):
-            map_from_dict(entry | wrong)
+            map_from_dict(entry | one)
     with pytest.raises(InvalidValueError, match="time to an event"):
         wave_form(chart, ("a", "b", "c"), (0, 1))
     with pytest.raises(InvalidValueError, match="columns"):

@@ -82,25 +82,15 @@ def test_newton_records_stay_in_their_set_for_every_record(
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"radius": 0.0},
-        {"radius": math.nan},
-        {"radius": 1e9},
-        {"bound": 1e-5},
-        {"scale": 0.0},
-        {"bound": math.inf},
-        {"constant": 2.0},
+        *({"radius": one} for one in (0.0, math.nan, 1e9)),
+        *({"bound": 1e-5}, {"bound": math.inf}, {"scale": 0.0}, {"constant": 2.0}),
         {"feature_weight": 0.9, "target_weight": 0.9},
     ],
 )
 def test_residual_maps_refuse_public_numbers_out_of_range(wrong) -> None:
-    fine = {
-        "whitening": Whitening([0.0], [[1.0]], [0.0]),
-        "radius": 1.0,
-        "scale": 1.0,
-        "bound": 2.0,
-    }
+    fine = {"radius": 1.0, "scale": 1.0, "bound": 2.0}
     with pytest.raises(InvalidValueError):
-        ResidualMap(**(fine | wrong))
+        ResidualMap(Whitening([0.0], [[1.0]], [0.0]), **(fine | wrong))
 
 
 @pytest.mark.parametrize("neighbours", ["replace", "zero-out"])
