@@ -15,12 +15,8 @@ def test_no_lie_is_ever_believed_and_every_honest_proof_is() -> None:
     assert len({one.name for one in found}) == len(found) > 20
     assert [one.name for one in found if one.broken] == []
     assert all(one.tries == 3 for one in found)
-    assert found[0].to_dict() == {
-        "view": "proof",
-        "lie": "nothing, and still not believed",
-        "tries": 3,
-        "believed": 0,
-    }
+    told = {"view": "proof", "lie": "nothing, and still not believed"}
+    assert found[0].to_dict() == told | {"tries": 3, "believed": 0}
 
 
 def gadget_without(start: int, stop: int | None, right=ShortVector.gadget):

@@ -78,12 +78,8 @@ SCHEMA = Schema(
     ],
     target=Numeric("income", 0, 1000),
 )
-PEOPLE = {
-    "age": [20, 40, 55],
-    "married": [True, False, True],
-    "region": ["south", "north", "west"],
-    "income": [100, 500, 900],
-}
+PEOPLE = {"age": [20, 40, 55], "married": [True, False, True]}
+PEOPLE |= {"region": ["south", "north", "west"], "income": [100, 500, 900]}
 
 
 def test_every_question_has_its_columns() -> None:

@@ -18,12 +18,8 @@ SCHEMA = Schema(
     features=[Numeric("age", 0, 100), Binary("married"), Categorical("sex", ["f", "m"])],
     target=Numeric("income", 0, 1000),
 )
-PEOPLE = {
-    "age": [31.0, 42.5, 53.0, 64.0, 75.0],
-    "married": [0, 1, 1, 0, 1],
-    "sex": ["f", "m", "m", "f", "f"],
-    "income": [100.0, 200.0, 300.0, 400.0, 500.0],
-}
+PEOPLE = {"age": [31.0, 42.5, 53.0, 64.0, 75.0], "married": [0, 1, 1, 0, 1]}
+PEOPLE |= {"sex": ["f", "m", "m", "f", "f"], "income": [100.0, 200.0, 300.0, 400.0, 500.0]}
 NAMES = list(PEOPLE)
 TEXT = "age,married,sex,income\n31,0,f,100\n42.5,1,m,200\n53,1,m,300\n64,0,f,400\n75,1,f,500\n"
 
