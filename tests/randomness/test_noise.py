@@ -264,6 +264,28 @@ class TestToGrid:
             to_grid([0.0, value], 1.0, toward_zero=False)
 
 
+class TestAtRandom:
+    """With words that are known: what was drawn decides, and nothing about the value."""
+
+    @pytest.mark.parametrize("u", [0, 2.0**-20, 0.5, 1 - 2.0**-20])
+    def test_rounding_adds_a_uniform_part_of_a_step(self, monkeypatch, u):
+        word = int(u * 2**64)
+        monkeypatch.setattr(bits, "words", lambda count: np.full(count, word, np.uint64))
+        values = np.array([[0.3, -0.3], [0.75, -1.0]])
+        found = noise.to_grid_at_random(values, 0.5)
+        expected = [math.floor(Fraction(v) / Fraction(1, 2) + Fraction(u)) / 2 for v in values.flat]
+        assert found.ravel().tolist() == expected
+        assert not np.signbit(found[found == 0]).any()
+
+    def test_dither_fills_a_cell_evenly_and_moves_no_mean(self, monkeypatch):
+        monkeypatch.setattr(bits, "words", lambda count: np.arange(count, dtype=np.uint64) << 61)
+        found = noise.dither(np.full(8, 3.0), 1.0, 0.125)
+        assert found.tolist() == [3 + k / 8 for k in range(-4, 4)]
+        assert noise.dither([1.0, 2.0], 1.0, 1.0).tolist() == [1.0, 2.0]
+        with pytest.raises(InvalidValueError, match="multiples of step"):
+            noise.dither([0.3], 0.5, 0.25)
+
+
 class TestIdentifiers:
     def test_they_are_random_and_differ(self):
         seen = new_identifiers(1000)
