@@ -227,13 +227,7 @@ def test_groups_that_name_nobody_are_refused_without_telling_them(groups) -> Non
     assert "'a'" not in str(caught.value)
 
 
-def test_input_perturbation_refuses_people() -> None:
-    X, y, whose = visits()
-    with pytest.raises(InvalidValueError, match="no groups with input"):
-        InputPerturbationRegressor(bounds=(-1, 1), target_bounds=(-1, 1)).fit(X, y, groups=whose)
-
-
-def test_repeated_people_without_groups_are_warned_of() -> None:
+def test_people_are_refused_by_input_and_warned_of_without_groups() -> None:
     X, y, whose = visits()
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     model = regressor(epsilon=1.0, waves=1)
@@ -248,6 +242,8 @@ def test_repeated_people_without_groups_are_warned_of() -> None:
         MomentPerturbationRegressor(bounds=schema, waves=1).fit(named, y)
     model.fit(frame.set_index(whose), y, groups=whose)  # nothing to warn of
     model.fit(frame, y)
+    with pytest.raises(InvalidValueError, match="no groups with input"):
+        InputPerturbationRegressor(bounds=(-1, 1), target_bounds=(-1, 1)).fit(X, y, groups=whose)
 
 
 @seeded

@@ -36,7 +36,7 @@ ROWS = np.column_stack(
 ).clip(-1, 1)
 
 
-def test_one_half_tells_the_law_and_the_other_is_read() -> None:
+def test_one_half_tells_the_law_and_beside_the_other_a_local_promise_is_worth_more() -> None:
     people, kept = people_and_rows(SCHEMA, ROWS, seed=3)
     assert (people.columns, len(people.rows), len(kept)) == (4, 450, 450)
     read = {tuple(row) for row in kept}
@@ -44,10 +44,6 @@ def test_one_half_tells_the_law_and_the_other_is_read() -> None:
     assert people.best < 0.9 * people.constant
     with pytest.raises(InvalidValueError, match="at least 4 public rows"):
         people_and_rows(SCHEMA, ROWS[:3])
-
-
-def test_a_local_promise_is_worth_more_beside_public_rows() -> None:
-    people, kept = people_and_rows(SCHEMA, ROWS, seed=3)
     asked = {"contributors": [300_000], "epsilons": [1.0], "local_epsilons": [1.0], "draws": 8}
     found = forecast_beside(SCHEMA, people, kept, **asked)
     (case,) = found.cases

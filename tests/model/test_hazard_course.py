@@ -150,7 +150,7 @@ def test_too_few_people_are_told_how_many_events_are_needed() -> None:
         course_in_waves(a_plan(400), rows, np.random.default_rng(0))
 
 
-def test_a_noisy_last_wave_tells_no_errors() -> None:
+def test_noisy_or_empty_bands_of_the_last_wave_tell_no_errors_of_their_own() -> None:
     course = followed()
     release = course.releases[2]
     sums = wave_sums(release)
@@ -160,10 +160,7 @@ def test_a_noisy_last_wave_tells_no_errors() -> None:
     far = replace(sums, linear=sums.linear + 60 * sums.matrix.diagonal())
     with pytest.raises(InfeasibleError, match="one step is not enough"):
         hazard_estimates(chart, far)
-
-
-def test_a_band_with_nobody_at_risk_leaves_the_others_told() -> None:
-    """Its curvature is taken for that of a little noise, so that its step is short."""
+    # Its curvature is taken for that of a little noise, so that its step is short.
     release = followed().releases[2]
     chart, sums = release.agreement.wave.chart, wave_sums(release)
     told = hazard_estimates(chart, sums)

@@ -88,7 +88,9 @@ def exact_model(exact_moments):
     return exact_moments.fit(target="income")
 
 
-def test_a_models_picture_has_its_estimates_over_each_features_range(exact_model):
+def test_pictures_have_estimates_over_each_features_range_or_correlations(
+    exact_model, exact_moments
+):
     axes = exact_model.plot()
     age, level = axes.lines[0].get_xdata()
     found = {one.name: one for one in exact_model.estimates()}
@@ -97,6 +99,10 @@ def test_a_models_picture_has_its_estimates_over_each_features_range(exact_model
     assert [text.get_text() for text in axes.get_yticklabels()] == ["age", "region=b"]
     low, high = axes.collections[0].get_segments()[0][:, 0]
     assert (low, high) == pytest.approx((72 * found["age"].lower, 72 * found["age"].upper))
+    axes = exact_moments.plot()
+    found = exact_moments.correlations()
+    np.testing.assert_array_equal(axes.images[0].get_array(), found.values)
+    assert "4,000 people" in exact_moments._repr_html_()
 
 
 def test_a_level_of_which_nothing_can_be_said_is_left_out_of_the_picture_alone() -> None:
@@ -116,13 +122,6 @@ def test_a_level_of_which_nothing_can_be_said_is_left_out_of_the_picture_alone()
     )
     assert silent[1:-1] == ("–",) * 7
     assert silent[-1] != "–"
-
-
-def test_of_moments_the_correlations_are_drawn(exact_moments):
-    axes = exact_moments.plot()
-    found = exact_moments.correlations()
-    np.testing.assert_array_equal(axes.images[0].get_array(), found.values)
-    assert "4,000 people" in exact_moments._repr_html_()
 
 
 def test_results_are_named_as_those_of_statsmodels(exact_model):
