@@ -40,6 +40,13 @@ def test_without_noise_inference_is_least_squares_of_the_rows() -> None:
     assert found.residual_variance == pytest.approx(variance, rel=0.01)
 
 
+def test_predictions_are_those_of_the_rows() -> None:
+    fresh = people(500, 5)
+    expected = design(fresh) @ least_squares()
+    for options in ({}, {"ridge": 0.0}):
+        assert fit(CLEAR, ALL, **options).predict(fresh) == pytest.approx(expected, rel=2e-3)
+
+
 def test_a_class_is_told_for_each_level_and_a_reason_stands_for_all() -> None:
     model = fit(CLEAR, Formula("region", ("income", "age")))
     assert model.weights.shape == (3, 3)
