@@ -18,7 +18,7 @@ from blurfit.errors import InvalidValueError, ServiceError
 from blurfit.messages.submissions import Submission, Submissions
 from blurfit.model.model import PublishedModel
 from blurfit.model.release import PublishedMoments
-from blurfit.protocol.http import Acknowledgement, acknowledged, decoded
+from blurfit.protocol import Acknowledgement, acknowledged, decoded
 from blurfit.service.administration import Hashes, Until, agreed_from
 from blurfit.service.limits import document_from
 from support.stores import propose

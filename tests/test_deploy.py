@@ -17,8 +17,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from sqlalchemy import make_url
 
+from blurfit import protocol as problems
 from blurfit.cli import read
-from blurfit.protocol import problems
 from blurfit.service.answers import Metrics
 from support.programs import program
 

@@ -8,17 +8,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from blurfit.randomness import noise
-from blurfit.simulation.sampler import operating_system_generator
+from blurfit import randomness as noise
+from blurfit.simulation import operating_system_generator
 from support import processes
 
 NOISY = """
 import numpy as np
 import pytest
 from blurfit import Agreement, Numeric, Schema, perturb_table
-from blurfit.randomness import noise
+from blurfit import randomness as noise
 from blurfit.contributor import blur
-from blurfit.simulation.sampler import operating_system_generator
+from blurfit.simulation import operating_system_generator
 
 SCHEMA = Schema(features=[Numeric("x", 0, 1)], target=Numeric("y", 0, 1))
 AGREEMENT = Agreement.propose(SCHEMA, epsilon=1, delta=1e-6, quorum=100)

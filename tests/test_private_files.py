@@ -26,7 +26,7 @@ WRITERS = {
 BY_THE_HELPER = {
     "cli/use.py",
     "contributor/journal.py",
-    "contributor/account.py",
+    "contributor/sending.py",
     "files/receipts.py",
     "messages/files.py",
     "private_files.py",

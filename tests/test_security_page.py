@@ -43,7 +43,7 @@ def test_every_kind_of_attacker_is_there() -> None:
 
 
 def test_problems_of_the_page_are_problems_of_the_service() -> None:
-    from blurfit.protocol import problems
+    from blurfit import protocol as problems
 
     kinds = {one.name for one in vars(problems).values() if isinstance(one, problems.Kind)}
     page = (ROOT / "docs" / "service.md").read_text(encoding="utf-8")

@@ -18,7 +18,7 @@ from blurfit import (
 )
 from blurfit.agreement.numbers import ROUNDING, Grid, enlarged, weight_scale
 from blurfit.learning.sums import Screen, Statistics
-from blurfit.simulation.sampler import input_totals, sampler_for
+from blurfit.simulation import input_totals, sampler_for
 from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.moments import MomentCalibration, Reach, calibrate_moment
 

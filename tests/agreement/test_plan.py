@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.mechanisms import largest_scale
+from blurfit.agreement.mechanisms import Lot, Wave, honest_among, largest_scale
 from blurfit.agreement.plan import Plan, read_agreed
-from blurfit.agreement.waves import Lot, Wave, honest_among
 from blurfit.errors import BlurfitError, InvalidValueError, NotCertifiedError
 from blurfit.schema.schema import Categorical, Numeric, Schema
 from blurfit.theory.maps import LogisticNewton, NewtonMap, PoissonNewton, ResidualMap, Whitening

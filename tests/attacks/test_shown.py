@@ -12,7 +12,7 @@ from blurfit.agreement.statement import either_in_words, relation_in_words, toge
 from blurfit.cli._reports import agreement_facts, agreement_report, doubts
 from blurfit.model.release import released_weights, statistics_of
 from blurfit.schema.schema import Numeric, Schema
-from blurfit.simulation.sampler import exact_totals, sampler_for
+from blurfit.simulation import exact_totals, sampler_for
 
 SCHEMA = Schema([Numeric(f"x{i}", -1, 1) for i in range(6)], Numeric("y", -1, 1))
 

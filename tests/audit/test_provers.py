@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from blurfit.audit.provers import lies
-from blurfit.proofs.flp import Flp, ShortVector
+from blurfit.audit.agreements import lies
+from blurfit.proofs.prio3 import Flp, ShortVector
 from support.sharing import propose
 
 AGREEMENT = propose(proofs=True, quorum=400)

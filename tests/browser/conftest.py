@@ -29,10 +29,9 @@ from playwright.sync_api import (
 )
 
 from blurfit import Agreement, Binary, Categorical, Numeric, Schema, Store
-from blurfit.protocol import tokens
-from blurfit.service.app import Service
-from blurfit.service.server import in_a_thread
-from blurfit.service.website import all_files
+from blurfit import protocol as tokens
+from blurfit.service.app import Service, in_a_thread
+from blurfit.service.endpoints import all_files
 from support.programs import program
 
 PATIENCE = 120_000  # milliseconds: the machine may be busy, and it is waited for if all else fails

@@ -11,11 +11,10 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from blurfit import Agreement, Numeric, Schema, Store, perturb_table
+from blurfit import protocol as tokens
 from blurfit.agreement.plan import Plan
 from blurfit.learning.outlook import outlook
-from blurfit.protocol import tokens
-from blurfit.service.app import Service
-from blurfit.service.server import in_a_thread
+from blurfit.service.app import Service, in_a_thread
 
 from .conftest import Visitor, be_sure, enter, invitations
 

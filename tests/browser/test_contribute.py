@@ -23,7 +23,7 @@ from blurfit import (
     TimeToEvent,
     perturb,
 )
-from blurfit.protocol import tokens
+from blurfit import protocol as tokens
 from blurfit.schema.schema import values
 from blurfit.store.arrivals import Arrival
 from support.fair import DEVIATIONS, is_standard_normal

@@ -29,7 +29,7 @@ from blurfit import (
 from blurfit.agreement.statement import local_in_words
 from blurfit.schema.schema import values
 from blurfit.theory import gaussian
-from blurfit.theory.guarantees import LocalGuarantee, local_guarantee
+from blurfit.theory.moments import LocalGuarantee, local_guarantee
 from support.contracts import deviations, mutations, on_grid, records, steps, table_of
 from support.fair import CHANCE, DEVIATIONS
 

@@ -3,10 +3,10 @@
 import pytest
 import segno
 
-from blurfit.agreement.waves import Lot
+from blurfit.agreement.mechanisms import Lot
 from blurfit.errors import InvalidValueError
 from blurfit.messages.submissions import new_key, public_key, unseal
-from blurfit.protocol.tokens import hashed
+from blurfit.protocol import hashed
 
 # Full versions, in which nothing is padded: the other library pads with a byte more than it must.
 FULL = {1: 14, 2: 26, 4: 62, 6: 106, 7: 122, 8: 152, 9: 180, 10: 213, 11: 251, 14: 362, 20: 666}

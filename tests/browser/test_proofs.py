@@ -8,11 +8,11 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from blurfit import Agreement, Numeric, Schema
-from blurfit.audit.provers import verdicts
+from blurfit import protocol as tokens
+from blurfit.audit.agreements import verdicts
 from blurfit.contributor.blur import PROOF_BYTES, blur, proved_with
 from blurfit.messages.submissions import new_key, public_key, unseal
 from blurfit.proofs.field import MODULUS
-from blurfit.protocol import tokens
 
 from .conftest import opened_at_both, two_services
 

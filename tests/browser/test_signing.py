@@ -7,12 +7,11 @@ import pytest
 from playwright.sync_api import expect
 
 from blurfit import Agreement, Numeric, Schema, Store, Wording, perturb_table
+from blurfit import protocol as tokens
 from blurfit.contributor.journal import Receipt, withdraw
 from blurfit.messages.signing import Signer, about_submissions, new_key
 from blurfit.messages.submissions import identifiers_of, secrets_of
-from blurfit.protocol import tokens
-from blurfit.service.app import Service
-from blurfit.service.server import in_a_thread
+from blurfit.service.app import Service, in_a_thread
 
 from .conftest import Running, opened_at_both, two_services
 

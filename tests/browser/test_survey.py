@@ -16,9 +16,9 @@ from blurfit.budget import Expense
 from blurfit.model.course import next_agreement
 from blurfit.model.release import moments_of
 from blurfit.schema.schema import values
-from blurfit.service.website import all_files
-from blurfit.simulation.sampler import exact_totals
-from blurfit.theory.guarantees import ModelGuarantee
+from blurfit.service.endpoints import all_files
+from blurfit.simulation import exact_totals
+from blurfit.theory.moments import ModelGuarantee
 from support.contracts import on_grid, records, steps
 from support.fair import is_standard_normal
 from support.looks import problems

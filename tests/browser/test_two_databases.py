@@ -9,9 +9,9 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from blurfit import Agreement
+from blurfit import protocol as tokens
 from blurfit.agreement.terms import largest_steps
 from blurfit.messages.submissions import expand
-from blurfit.protocol import tokens
 
 from .conftest import opened_at_both, send, two_services
 

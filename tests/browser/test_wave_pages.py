@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 from blurfit import Submission
 from blurfit.agreement.plan import Plan
 from blurfit.contributor.blur import perturb_table
-from blurfit.protocol.tokens import hashed
+from blurfit.protocol import hashed
 from support.fair import is_standard_normal
 from support.looks import NARROW, WIDE, look_at
 from support.lots import invitations

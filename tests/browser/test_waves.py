@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from blurfit import Agreement, Bands, BlurfitError, Curve
+from blurfit.agreement.mechanisms import Wave, kept_columns
 from blurfit.agreement.plan import Plan
 from blurfit.agreement.terms import Terms
-from blurfit.agreement.waves import Wave, kept_columns
 from blurfit.model.course import follows, learn_plan
 from blurfit.model.release import PublishedMoments
 from blurfit.schema.schema import Schema

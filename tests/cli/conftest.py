@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from blurfit import protocol as tokens
 from blurfit.agreement.agreement import Agreement
 from blurfit.cli import main
-from blurfit.protocol import tokens
-from blurfit.protocol.http import RemoteDatabase
+from blurfit.protocol import RemoteDatabase
 from blurfit.schema.schema import Numeric, Schema
 from support import processes
 

@@ -12,17 +12,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from blurfit.cli.collect import read, written
 
+from blurfit import protocol as tokens
 from blurfit.agreement.plan import Plan
-from blurfit.cli.administer import read, written
 from blurfit.contributor.blur import perturb_table
 from blurfit.contributor.client import Client
 from blurfit.errors import instant
 from blurfit.model.course import learn_plan
 from blurfit.model.model import PublishedModel
 from blurfit.model.release import PublishedMoments
-from blurfit.protocol import tokens
-from blurfit.protocol.http import RemoteDatabase
+from blurfit.protocol import RemoteDatabase
 from blurfit.store.store import Store
 from support.closings import let_pass
 from support.plans import people, rows

@@ -9,13 +9,12 @@ import pytest
 from click.testing import CliRunner
 
 from blurfit import About, Agreement, Numeric, Schema, Store
+from blurfit import protocol as http
 from blurfit.cli import main
 from blurfit.contributor.journal import Receipt
 from blurfit.messages.signing import Signer, new_key
-from blurfit.protocol import http
-from blurfit.protocol.tokens import hashed
-from blurfit.service.app import Service
-from blurfit.service.server import in_a_thread
+from blurfit.protocol import hashed
+from blurfit.service.app import Service, in_a_thread
 from cli.conftest import environment
 from support import processes
 from support.requests import TOKEN

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import click
 from click.testing import CliRunner, Result
 
-from blurfit.cli._options import Answer, Together, command
+from blurfit.cli._common import Answer, Together, command
 
 
 @dataclass(frozen=True)

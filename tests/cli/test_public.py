@@ -13,7 +13,7 @@ import pytest
 from blurfit import Agreement
 from blurfit.model.course import fit_public
 from blurfit.model.release import moments_of
-from blurfit.simulation.sampler import exact_totals, sampler_for
+from blurfit.simulation import exact_totals, sampler_for
 from support.joint_release import SCHEMA, people, release
 from support.surveys import schema_text
 

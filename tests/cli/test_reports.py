@@ -19,8 +19,8 @@ from blurfit import (
     Wording,
     calibrate,
 )
+from blurfit.audit.agreements import Lie
 from blurfit.audit.examination import Finding
-from blurfit.audit.provers import Lie
 from blurfit.cli._reports import (
     advice_in_words,
     agreement_report,

@@ -15,13 +15,14 @@ import pytest
 from click.testing import CliRunner
 
 from blurfit import PublishedModel, cli
+from blurfit import protocol as tokens
 from blurfit.cli import main
 from blurfit.cli.serve import appoint, beside, key_in, signing_key_in
 from blurfit.contributor.blur import perturb_table
 from blurfit.errors import InvalidValueError
 from blurfit.messages.signing import Signer, new_key
-from blurfit.protocol import tokens
-from blurfit.store.store import Bearer, Store
+from blurfit.store.arrivals import Bearer
+from blurfit.store.store import Store
 from support import processes
 from support.programs import program
 from support.stores import PEOPLE, propose

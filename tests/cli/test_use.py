@@ -17,7 +17,8 @@ from blurfit.contributor.blur import perturb_table, share
 from blurfit.messages.files import Writer
 from blurfit.model.model import PublishedModel
 from blurfit.model.statement import as_html, as_markdown
-from blurfit.schema.schema import Categorical, Numeric, Schema, to_toml
+from blurfit.schema.imports import to_toml
+from blurfit.schema.schema import Categorical, Numeric, Schema
 from blurfit.store.store import Store
 from support.joint_release import release
 from support.sharing import TWO, arrival, opened

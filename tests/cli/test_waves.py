@@ -10,7 +10,7 @@ from scipy.special import expit
 from blurfit import Agreement, Numeric, PublishedModel, PublishedMoments, Schema, TimeToEvent
 from blurfit.agreement.plan import Plan
 from blurfit.model.course import learn_plan, next_agreement
-from blurfit.schema.schema import to_toml
+from blurfit.schema.imports import to_toml
 from cli.conftest import Blurfit
 from support.plans import people, rows, written
 

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 import httpx2 as httpx
 import pytest
 
-from blurfit.service.app import Service
-from blurfit.service.server import in_a_thread
+from blurfit.service.app import Service, in_a_thread
 from blurfit.store.store import Store
 
 Fate = str | Callable[[httpx.Request], httpx.Response]

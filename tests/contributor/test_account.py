@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from blurfit import About, Agreement, Numeric, Schema
-from blurfit.contributor.account import Account, Entry, total
-from blurfit.contributor.sending import blur_table
+from blurfit.contributor.sending import Account, Entry, blur_table, total
 from blurfit.errors import ConflictError, InvalidValueError
 from blurfit.theory.gaussian import delta_of
 

@@ -15,8 +15,8 @@ from blurfit import Agreement, ConflictError, InvalidValueError, Numeric, Schema
 from blurfit.contributor import sending
 from blurfit.contributor.journal import Journal
 from blurfit.contributor.sending import blur_table, default_journal
-from blurfit.files.engines import Threads
 from blurfit.files.learn import learn_files
+from blurfit.files.scan import Threads
 from blurfit.messages.files import open_submissions
 from blurfit.schema.table_files import TableFile
 

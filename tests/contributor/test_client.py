@@ -8,6 +8,7 @@ from pathlib import Path
 import httpx2 as httpx
 import pytest
 
+from blurfit import protocol as tokens
 from blurfit.agreement.agreement import Agreement
 from blurfit.contributor import sending as module
 from blurfit.contributor.blur import perturb, perturb_table
@@ -21,8 +22,7 @@ from blurfit.errors import (
     UnknownCollectionError,
 )
 from blurfit.messages.submissions import Submission, Submissions
-from blurfit.protocol import tokens
-from blurfit.protocol.tokens import new_token
+from blurfit.protocol import new_token
 from blurfit.schema.schema import Numeric, Schema
 from blurfit.store.store import Store
 from blurfit.theory.moments import MomentCalibration

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 import pytest
 
 from blurfit import Agreement, Client, Plan, Store
-from blurfit.contributor.account import Account
 from blurfit.contributor.blur import perturb_table
-from blurfit.contributor.sending import default_journal
+from blurfit.contributor.sending import Account, default_journal
 from blurfit.errors import (
     BetweenWavesError,
     BlurfitError,
@@ -22,7 +21,7 @@ from blurfit.errors import (
     WaveClosedError,
 )
 from blurfit.messages.submissions import ShareLayout
-from blurfit.protocol.tokens import hashed
+from blurfit.protocol import hashed
 from support.joint_plans import Both, both, joint_plan
 from support.lines import Line, answering
 from support.lots import invitations, toss

@@ -11,12 +11,14 @@ import pytest
 
 from blurfit import Agreement, InvalidValueError, perturb
 from blurfit.contributor import journal as module
-from blurfit.contributor.journal import Part, Receipt, checked, roles, withdraw
+from blurfit.contributor.blur import roles
+from blurfit.contributor.client import checked
+from blurfit.contributor.journal import Part, Receipt, withdraw
 from blurfit.errors import ServiceError
 from blurfit.messages.signing import Signer, about_submissions, new_key
 from blurfit.messages.submissions import secrets_of
-from blurfit.protocol.http import Acknowledgement
-from blurfit.randomness.noise import new_secret
+from blurfit.protocol import Acknowledgement
+from blurfit.randomness import new_secret
 from support import ed25519
 from support.stores import PEOPLE, propose
 

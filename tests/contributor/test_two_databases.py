@@ -13,7 +13,7 @@ from blurfit.errors import (
     ServiceError,
 )
 from blurfit.messages.submissions import expand
-from blurfit.protocol.tokens import hashed, new_token
+from blurfit.protocol import hashed, new_token
 from blurfit.store import blocks
 from blurfit.store.store import Store
 from support.lines import Line, answering

@@ -16,7 +16,7 @@ from blurfit.errors import (
 )
 from blurfit.messages.submissions import Submission
 from blurfit.model.course import Course, follows, next_agreement
-from blurfit.protocol.tokens import hashed
+from blurfit.protocol import hashed
 from support.lots import invitations, toss
 from support.plans import people, plan, release, rows, written
 

@@ -31,7 +31,7 @@ from blurfit.learning import shrinkage
 from blurfit.learning.sums import Totals
 from blurfit.model.model import PublishedModel
 from blurfit.schema.schema import Numeric, Schema
-from blurfit.simulation.sampler import exact_totals
+from blurfit.simulation import exact_totals
 
 # As anybody would ask for them, with the promise that is the default.
 CHECKED = [

@@ -7,7 +7,7 @@ from blurfit import Binary, Numeric, Schema
 from blurfit.estimators import InputPerturbationClassifier, InputPerturbationRegressor
 from blurfit.estimators.mechanisms import clean_input_totals
 from blurfit.estimators.passes import Rows
-from blurfit.simulation.sampler import exact_totals
+from blurfit.simulation import exact_totals
 from blurfit.theory.gaussian import mu_of
 
 COLUMNS = (Numeric("a", -1, 3), Numeric("b", 0, 10), Numeric("c", -5, 5))

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from blurfit.agreement.waves import wave_form
+from blurfit.agreement.mechanisms import wave_form
 from blurfit.estimators import blocks, passes, whitened
 from blurfit.estimators.passes import Rows
 from blurfit.estimators.people import People

@@ -14,7 +14,7 @@ from blurfit.errors import InfeasibleError
 from blurfit.estimators import MomentPerturbationClassifier, MomentPerturbationRegressor, mechanisms
 from blurfit.model.course import follows, learn_plan
 from blurfit.model.statement import as_markdown, as_yaml
-from blurfit.simulation.sampler import exact_totals
+from blurfit.simulation import exact_totals
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.maps import ResidualMap
 from support.plans import FEATURES, people

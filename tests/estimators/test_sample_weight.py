@@ -10,7 +10,7 @@ from blurfit.estimators.mechanisms import clean_moment_totals
 from blurfit.estimators.passes import Rows
 from blurfit.schema.columns import Numeric
 from blurfit.schema.schema import Schema
-from blurfit.simulation.sampler import exact_totals
+from blurfit.simulation import exact_totals
 
 BOUNDS = {"bounds": (-1, 1), "target_bounds": (-1, 1), "sample_weight_bound": 4.0}
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import dask
 import pytest
 
-from blurfit.files.engines import Cluster
+from blurfit.files.scan import Cluster
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -18,10 +18,10 @@ from blurfit import (
     ServiceError,
     perturb_table,
 )
-from blurfit.files import engines as module
 from blurfit.files import learn
-from blurfit.files.engines import Cluster, Threads
+from blurfit.files import scan as module
 from blurfit.files.learn import Work, totals
+from blurfit.files.scan import Cluster, Threads
 from blurfit.messages import files
 from blurfit.messages.files import Writer
 from support.stores import write_file

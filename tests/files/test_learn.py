@@ -23,8 +23,8 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.contributor.sending import blur_table
 from blurfit.errors import NotCertifiedError
 from blurfit.files import learn, scan
-from blurfit.files.engines import Threads
 from blurfit.files.learn import Work, export, learn_files, release_files, release_plan, totals
+from blurfit.files.scan import Threads
 from blurfit.messages import files
 from blurfit.messages.files import open_submissions
 from blurfit.model.course import learn_plan, next_agreement

@@ -21,12 +21,12 @@ from blurfit import (
     Submissions,
     perturb_table,
 )
-from blurfit.files.engines import Threads
 from blurfit.files.learn import Work, export, learn_files, totals
 from blurfit.files.receipts import ReleaseReceipt
+from blurfit.files.scan import Threads
 from blurfit.messages.files import Writer
 from blurfit.model.release import PublishedMoments
-from blurfit.service.server import in_a_thread
+from blurfit.service.app import in_a_thread
 from blurfit.store.store import backup, restore
 from blurfit.theory.forms import pack
 from support.stores import PEOPLE, either_mechanism, propose, write_file

@@ -36,7 +36,7 @@ from blurfit.files.scan import (
 )
 from blurfit.learning.sums import total
 from blurfit.messages.files import Writer
-from blurfit.service.server import in_a_thread
+from blurfit.service.app import in_a_thread
 from support.stores import PEOPLE, totals_of, write_file
 
 

@@ -20,8 +20,7 @@ from blurfit.forecast.choices import (
 )
 from blurfit.forecast.population import Population
 from blurfit.forecast.sweep import propose_terms
-from blurfit.schema.formulas import units
-from blurfit.schema.schema import values
+from blurfit.schema.schema import units, values
 from blurfit.simulation import make_census
 
 FEATURES = (Numeric("age", 0, 100), Binary("male"), Numeric("hours", 0, 99))

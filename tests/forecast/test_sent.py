@@ -4,13 +4,12 @@ import numpy as np
 import pytest
 
 from blurfit import Agreement, Binary, Categorical, InvalidValueError, Numeric, Schema, TimeToEvent
-from blurfit.forecast.population import Population
-from blurfit.forecast.sent import Exits
+from blurfit.forecast.population import Exits, Population
 from blurfit.forecast.sweep import forecast, forecast_agreement
 from blurfit.learning.shrinkage import linear_bayes
 from blurfit.learning.sums import Totals
 from blurfit.model.release import moments_of
-from blurfit.simulation.sampler import sampler_for
+from blurfit.simulation import sampler_for
 
 PAY = Schema(
     [Numeric("age", 20, 60), Binary("member"), Categorical("region", ["a", "b", "c"])],

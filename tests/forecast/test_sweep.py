@@ -23,8 +23,7 @@ from blurfit.forecast.sweep import (
 from blurfit.learning.shrinkage import information
 from blurfit.learning.sums import Statistics, Totals
 from blurfit.model.release import moments_of
-from blurfit.simulation import make_census
-from blurfit.simulation.sampler import input_totals
+from blurfit.simulation import input_totals, make_census
 
 RUNS = 120
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from blurfit.learning.sums import JointColumn, JointSums
-from blurfit.simulation.sampler import clean_sums, draw_joint_sums
+from blurfit.simulation import clean_sums, draw_joint_sums
 from blurfit.theory.moments import sensitivity
 from blurfit.theory.planning import Kind, public_weights
 

@@ -8,7 +8,7 @@ import pytest
 from blurfit.errors import InfeasibleError
 from blurfit.learning.public_features import balance, unweighted
 from blurfit.learning.sums import JointSums
-from blurfit.simulation.sampler import clean_sums
+from blurfit.simulation import clean_sums
 from blurfit.theory.forms import JointColumn
 
 mpl.use("Agg")

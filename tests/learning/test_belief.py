@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from blurfit.agreement.waves import map_from_dict
+from blurfit.agreement.mechanisms import map_from_dict
 from blurfit.errors import InvalidValueError
 from blurfit.learning.waves import next_map, on_curve
 from support.beliefs import belief_of, features, labels

@@ -6,7 +6,7 @@ import pytest
 from blurfit.errors import InfeasibleError
 from blurfit.learning.denoise import components, correlations
 from blurfit.learning.sums import JointSums
-from blurfit.simulation.sampler import clean_sums
+from blurfit.simulation import clean_sums
 from blurfit.theory.forms import JointColumn
 
 COLUMNS = tuple(JointColumn(name, 0.5) for name in "abc")

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from blurfit import NotCertifiedError
-from blurfit.learning.exact import enclose
-from blurfit.learning.solver import ElasticNet, minimise
+from blurfit.learning.solver import ElasticNet, enclose, minimise
 
 
 def sums(count: int, d: int, seed: int, *, smallest: float = 40.0) -> tuple:

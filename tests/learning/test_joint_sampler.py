@@ -6,7 +6,7 @@ import numpy as np
 
 from blurfit.learning.inference import debiased, infer
 from blurfit.learning.sums import JointColumn, JointSums, Noise, Submodel
-from blurfit.simulation.sampler import clean_sums, draw_joint_sums
+from blurfit.simulation import clean_sums, draw_joint_sums
 from blurfit.theory.moments import sensitivity
 
 COLUMNS = (

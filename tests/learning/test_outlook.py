@@ -10,7 +10,7 @@ from blurfit.learning.outlook import EXPLAINED, SPREAD, epsilon_needed, outlook,
 from blurfit.learning.shrinkage import linear_bayes
 from blurfit.model.release import moments_of
 from blurfit.schema.schema import values
-from blurfit.simulation.sampler import exact_totals, sampler_for
+from blurfit.simulation import exact_totals, sampler_for
 
 FEATURES = [Numeric("age", 18, 80), Binary("married"), Categorical("region", ["n", "s", "e"])]
 SCHEMA = Schema(FEATURES, Numeric("income", 0, 200_000))

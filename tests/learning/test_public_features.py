@@ -6,7 +6,7 @@ import pytest
 from blurfit.errors import InvalidValueError
 from blurfit.learning.public_features import fit_with_public_rows
 from blurfit.learning.sums import JointSums
-from blurfit.simulation.sampler import clean_sums
+from blurfit.simulation import clean_sums
 from blurfit.theory.forms import JointColumn
 
 COLUMNS = (JointColumn("a", 0.5), JointColumn("b", 0.5, "sign"), JointColumn("y", 0.7, "sign"))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from blurfit.errors import InfeasibleError
-from blurfit.learning import synthesis
+from blurfit.learning import tables as synthesis
 from blurfit.learning.sums import JointSums
 from blurfit.learning.tables import Levels
 from blurfit.theory.forms import JointColumn

@@ -20,7 +20,7 @@ from blurfit.messages.submissions import (
     secrets_of,
     sum_of_masks,
 )
-from blurfit.randomness.noise import new_secret
+from blurfit.randomness import new_secret
 
 SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))
 TWO = [("Office", "https://first.example"), ("University", "https://second.example")]

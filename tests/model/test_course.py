@@ -22,8 +22,8 @@ from blurfit.model.course import Course, follows, learn_plan, next_agreement, wa
 from blurfit.model.model import WaveShare
 from blurfit.model.release import PublishedMoments, Release, examine, moments_of
 from blurfit.model.statement import as_markdown, as_yaml
-from blurfit.theory.guarantees import local_guarantee
 from blurfit.theory.maps import ResidualMap, Whitening
+from blurfit.theory.moments import local_guarantee
 from support.joint_release import SCHEMA
 from support.plans import people, plan, release, releases
 

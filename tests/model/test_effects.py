@@ -10,7 +10,7 @@ from scipy.special import expit
 
 from blurfit import Agreement, Binary, Categorical, Curve, Numeric, PublishedMoments, Schema
 from blurfit.errors import InfeasibleError, InvalidValueError
-from blurfit.simulation.sampler import exact_totals
+from blurfit.simulation import exact_totals
 from support.joint_release import drawn
 
 SCHEMA = Schema(

@@ -7,7 +7,8 @@ from blurfit import Schema
 from blurfit.errors import InvalidValueError
 from blurfit.learning.inference import infer
 from blurfit.model.course import fit, path
-from blurfit.schema.formulas import Formula, units
+from blurfit.schema.formulas import Formula
+from blurfit.schema.schema import units
 from support.joint_release import SCHEMA, TRUTH, people, release
 
 COUNT = 20_000

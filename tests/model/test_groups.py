@@ -9,7 +9,7 @@ from blurfit.learning.groups import decomposed, fit_groups
 from blurfit.learning.inference import infer
 from blurfit.model.groups import ByGroup
 from blurfit.model.release import moments_of
-from blurfit.simulation.sampler import exact_totals, sampler_for
+from blurfit.simulation import exact_totals, sampler_for
 from support.joint_release import drawn
 
 SCHEMA = Schema(

@@ -11,12 +11,12 @@ from blurfit import Agreement, PublishedMoments, perturb
 from blurfit.agreement.plan import Plan, read_agreed
 from blurfit.agreement.terms import require_together
 from blurfit.errors import BlurfitError, InfeasibleError, InvalidValueError, NotCertifiedError
-from blurfit.learning.hazard_waves import hazard_estimates, pooled
+from blurfit.learning.hazards import hazard_estimates, pooled
 from blurfit.learning.inference import Inference
 from blurfit.model.course import Course, follows, wave_sums
 from blurfit.schema.columns import Binary, Numeric, TimeToEvent
 from blurfit.schema.schema import Schema, values
-from blurfit.simulation.waves import course_in_waves
+from blurfit.simulation import course_in_waves
 from blurfit.store.collections import require_together as of_the_store
 from blurfit.theory.hazards import HazardMap
 from blurfit.theory.maps import Whitening

@@ -21,7 +21,7 @@ from blurfit import (
     PublishedMoments,
     Schema,
 )
-from blurfit.simulation.sampler import exact_totals
+from blurfit.simulation import exact_totals
 from support.programs import missing, program
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "r" / "blurfit.R"

@@ -26,8 +26,7 @@ from blurfit.forecast.population import Population
 from blurfit.forecast.sweep import forecast
 from blurfit.model.statement import as_card
 from blurfit.schema.schema import values
-from blurfit.simulation.sampler import exact_totals
-from blurfit.simulation.waves import fit_in_waves
+from blurfit.simulation import exact_totals, fit_in_waves
 
 SCHEMA = Schema(
     [

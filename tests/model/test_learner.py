@@ -16,7 +16,7 @@ from blurfit.learning.sums import Statistics, Totals
 from blurfit.messages.submissions import Submissions
 from blurfit.model.release import learn, moments_of, released_weights, statistics_of
 from blurfit.schema.schema import Binary, Numeric, Schema
-from blurfit.simulation.sampler import exact_totals, input_totals, sampler_for
+from blurfit.simulation import exact_totals, input_totals, sampler_for
 from blurfit.theory.certified import (
     DeltaShares,
     Scales,

@@ -13,7 +13,7 @@ from blurfit.model.model import PublishedModel
 from blurfit.model.release import PublishedMoments, learn, moments_of
 from blurfit.model.statement import as_markdown, lies_in_words
 from blurfit.schema.schema import Binary, Categorical, Numeric, Schema, values
-from blurfit.simulation.sampler import exact_totals, sampler_for
+from blurfit.simulation import exact_totals, sampler_for
 from support.lying import climbing
 from support.sharing import arrival, opened
 from support.stores import totals_of

@@ -12,7 +12,7 @@ from blurfit import Agreement, Categorical, Numeric, PublishedModel, Schema
 from blurfit.model.release import PublishedMoments
 from blurfit.model.statement import Statement, as_card, as_html, as_markdown, as_yaml
 from blurfit.schema.columns import About, Wording
-from blurfit.theory.guarantees import at_most
+from blurfit.theory.moments import at_most
 from support.published import published
 
 SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("<income>", 0, 100))

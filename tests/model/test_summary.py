@@ -7,7 +7,7 @@ from markdown_it import MarkdownIt
 
 from blurfit import Agreement, Binary, Categorical, Numeric, PublishedMoments, Schema, Wording
 from blurfit.model.summary import number, plain, probability
-from blurfit.simulation.sampler import exact_totals
+from blurfit.simulation import exact_totals
 from support.joint_release import drawn, release
 
 MOMENTS = release(20_000)

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from blurfit.audit.provers import false_encodings
+from blurfit.audit.agreements import false_encodings
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.proofs import field
-from blurfit.proofs.flp import ShortVector
+from blurfit.proofs.prio3 import ShortVector
 from support.proofs import (
     CEILING,
     CIRCUIT,

@@ -3,7 +3,7 @@
 import numpy as np
 
 from blurfit.proofs import field
-from blurfit.proofs.flp import Flp
+from blurfit.proofs.prio3 import Flp
 from support.proofs import CIRCUIT, KEY, PRIO3, identifiers, vectors
 
 

@@ -9,9 +9,10 @@ import httpx2 as httpx
 import pytest
 
 from blurfit import errors
+from blurfit import protocol as http
+from blurfit import protocol as problems
 from blurfit.errors import BlurfitError, InvalidValueError, ServiceError
-from blurfit.protocol import http, problems
-from blurfit.protocol.http import (
+from blurfit.protocol import (
     FIRST_PAUSE,
     LONGEST_PAUSE,
     TRY_AGAIN,

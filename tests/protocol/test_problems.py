@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from blurfit import errors
-from blurfit.protocol import problems
+from blurfit import protocol as problems
 
 
 def test_the_storages_own_words_stay_inside() -> None:

@@ -7,6 +7,7 @@ import httpx2 as httpx
 import numpy as np
 import pytest
 
+from blurfit import protocol as http
 from blurfit.agreement.agreement import Agreement
 from blurfit.contributor.blur import perturb_table
 from blurfit.errors import (
@@ -15,13 +16,10 @@ from blurfit.errors import (
     NotPublishedError,
     ServiceError,
 )
-from blurfit.protocol import http
-from blurfit.protocol.http import RemoteDatabase
-from blurfit.protocol.tokens import hashed, new_token
+from blurfit.protocol import RemoteDatabase, hashed, new_token
 from blurfit.schema.schema import Numeric, Schema
 from blurfit.service.administration import agreed_from
-from blurfit.service.app import Service
-from blurfit.service.server import in_a_thread
+from blurfit.service.app import Service, in_a_thread
 from blurfit.store.store import Store
 
 SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))

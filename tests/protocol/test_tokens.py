@@ -5,10 +5,10 @@ import stat
 
 import pytest
 
-from blurfit.agreement.waves import Lot
+from blurfit import protocol as tokens
+from blurfit.agreement.mechanisms import Lot
 from blurfit.errors import InvalidValueError
-from blurfit.protocol import tokens
-from blurfit.protocol.tokens import hashed, new_token
+from blurfit.protocol import hashed, new_token
 
 
 def test_tokens_are_new_each_time_and_fit_into_a_link() -> None:

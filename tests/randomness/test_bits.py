@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
+from blurfit import randomness as bits
 from blurfit.messages.submissions import expand
-from blurfit.randomness import bits
 
 
 @pytest.fixture(autouse=True)

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from blurfit import Agreement, InfeasibleError, InvalidValueError
+from blurfit import randomness as noise
 from blurfit.learning.sums import Totals
 from blurfit.model.release import moments_of
-from blurfit.randomness import noise
-from blurfit.simulation.sampler import exact_totals, sampler_for
+from blurfit.simulation import exact_totals, sampler_for
 from support.stores import PEOPLE, SCHEMA, propose
 
 PROMISE = {"epsilon": 1.0, "delta": 1e-6, "quorum": 20}

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare, ks_2samp
 
-from blurfit.randomness import bits
-from blurfit.randomness import noise as module
-from blurfit.randomness.noise import MARGIN, SLOTS, TAIL_CELLS, cells_of, draw
+from blurfit import randomness as bits
+from blurfit import randomness as module
+from blurfit.randomness import MARGIN, SLOTS, TAIL_CELLS, cells_of, draw
 from support.canonne import discrete_gaussian
 from support.fair import probabilities, shape_pvalue
 

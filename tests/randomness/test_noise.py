@@ -15,9 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare, kstest, norm
 
+from blurfit import randomness as bits
+from blurfit import randomness as noise
 from blurfit.errors import InvalidValueError
-from blurfit.randomness import bits, noise
-from blurfit.randomness.noise import add, new_identifiers, to_grid
+from blurfit.randomness import add, new_identifiers, to_grid
 from support.fair import probabilities, shape_pvalue
 from support.replay import drawn_from
 
@@ -150,7 +151,7 @@ class TestAdd:
         script = """
 import os, sys
 import numpy as np
-from blurfit.randomness.noise import add, new_identifiers
+from blurfit.randomness import add, new_identifiers
 def draw():
     wide, step = np.zeros(3), 1.0
     print(*add(wide, 2.0**45, step), new_identifiers(1).tobytes().hex(), flush=True)

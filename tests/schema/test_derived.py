@@ -13,8 +13,8 @@ from blurfit import Agreement, Binary, Categorical, Numeric, Schema
 from blurfit.agreement.plan import Plan
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.schema.derived import Bands, Condition, Cross, Curve, Poly, Product
-from blurfit.schema.imports import to_table_schema
-from blurfit.schema.schema import INTERCEPT, joint_form, to_toml, values
+from blurfit.schema.imports import to_table_schema, to_toml
+from blurfit.schema.schema import INTERCEPT, joint_form, values
 from blurfit.schema.table_files import TableFile
 
 SCHEMA = Schema(

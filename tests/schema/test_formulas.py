@@ -5,8 +5,8 @@ import pytest
 
 from blurfit import Binary, Categorical, Cross, Curve, Numeric, Schema
 from blurfit.errors import InvalidValueError
-from blurfit.schema.formulas import Formula, parsed, units
-from blurfit.schema.schema import joint_form, kind_of, values
+from blurfit.schema.formulas import Formula, parsed
+from blurfit.schema.schema import joint_form, kind_of, units, values
 from support.joint_release import SCHEMA as WORKERS
 
 

@@ -15,8 +15,8 @@ from blurfit.schema.imports import (
     from_table_schema,
     from_xlsform,
     to_table_schema,
+    to_toml,
 )
-from blurfit.schema.schema import to_toml
 from support.surveys import survey_schema
 
 HEAD = ["type", "name", "label", "label::Deutsch (de)", "hint", "required", "constraint"]

@@ -16,7 +16,7 @@ from blurfit.estimators.rows import _table
 from blurfit.model.release import moments_of
 from blurfit.schema.schema import kind_of, values
 from blurfit.schema.table_files import TableFile
-from blurfit.simulation.sampler import exact_totals
+from blurfit.simulation import exact_totals
 from blurfit.theory.moments import sensitivity
 from support.refusals import refusal
 

@@ -5,7 +5,8 @@ import pytest
 from blurfit import About, Agreement, Binary, Categorical, Numeric, Schema, Wording
 from blurfit.errors import InvalidValueError
 from blurfit.schema.columns import Text
-from blurfit.schema.schema import asked_in_words, title_of, titles, to_toml
+from blurfit.schema.imports import to_toml
+from blurfit.schema.schema import asked_in_words, title_of, titles
 from support.surveys import survey_schema
 
 PLAIN = Schema([Numeric("age", 0, 100), Binary("married")], Numeric("income", 0, 1e5))

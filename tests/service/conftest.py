@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from starlette.testclient import TestClient
 
-from blurfit.protocol.tokens import hashed
+from blurfit.protocol import hashed
 from blurfit.service.app import Limits, Service
 from blurfit.store.store import Store
 from support.requests import TOKEN

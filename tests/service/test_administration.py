@@ -21,18 +21,16 @@ from blurfit import (
     Store,
     perturb_table,
 )
+from blurfit import protocol as tokens
 from blurfit.contributor.blur import perturb
 from blurfit.errors import ConflictError
 from blurfit.learning.outlook import outlook
 from blurfit.messages.signing import Signer, new_key
-from blurfit.protocol import tokens
-from blurfit.protocol.http import JSON, counts_at, refuse_if_uneven
-from blurfit.protocol.tokens import hashed, new_token
+from blurfit.protocol import JSON, counts_at, hashed, new_token, refuse_if_uneven
 from blurfit.service.administration import agreed_from
 from blurfit.service.answers import HEADERS
-from blurfit.service.app import Limits, Service
-from blurfit.service.server import in_a_thread
-from blurfit.store.store import RIGHTS
+from blurfit.service.app import Limits, Service, in_a_thread
+from blurfit.store.arrivals import RIGHTS
 from support.requests import ADMINISTRATOR, TOKEN, as_json, opened, opening, refused, send
 from support.sharing import arrival, marked, new_agreement
 from support.stores import PEOPLE, propose

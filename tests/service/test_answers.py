@@ -15,14 +15,13 @@ from blurfit.agreement.plan import Plan
 from blurfit.contributor.client import Client
 from blurfit.messages.signing import Signer, new_key
 from blurfit.model.release import examine
-from blurfit.protocol.http import BINARY
-from blurfit.protocol.tokens import hashed
+from blurfit.protocol import BINARY, hashed
 from blurfit.service import answers, endpoints
 from blurfit.service import answers as kept
 from blurfit.service.answers import Kept, Metrics, Shelf, for_strangers, shown
 from blurfit.service.app import Limits, Service
+from blurfit.service.endpoints import POLICY
 from blurfit.service.limits import BYTES_OF_A_REQUEST, LONG, Turns
-from blurfit.service.website import POLICY
 from blurfit.store.collections import Status, WaveStatus
 from support import ed25519, sharing
 from support.requests import ADMINISTRATOR, TOKEN, as_json, opened, opening, refused, send

@@ -10,7 +10,7 @@ from blurfit.agreement.plan import Agreed, Plan, read_agreed
 from blurfit.contributor.blur import perturb, perturb_table
 from blurfit.errors import instant
 from blurfit.model.course import follows, learn_plan
-from blurfit.protocol.http import JSON
+from blurfit.protocol import JSON
 from blurfit.service import endpoints
 from blurfit.service.app import Limits, Service
 from support.plans import people, plan, rows

@@ -12,9 +12,8 @@ from dataclasses import replace
 import pytest
 
 from blurfit.service import limits
-from blurfit.service.app import Limits, Service
+from blurfit.service.app import Limits, Service, in_a_thread
 from blurfit.service.limits import Bounds, raise_descriptor_limit
-from blurfit.service.server import in_a_thread
 from blurfit.store.store import Store
 
 PATIENCE = 60.0  # seconds: far longer than anything takes here, and far shorter than LONG

@@ -16,8 +16,7 @@ from blurfit.agreement.terms import Database
 from blurfit.contributor.blur import perturb, perturb_table, share
 from blurfit.contributor.client import Client
 from blurfit.messages.submissions import Submission, Submissions, new_key, public_key
-from blurfit.protocol.http import BINARY, JSON
-from blurfit.protocol.tokens import hashed
+from blurfit.protocol import BINARY, JSON, hashed
 from blurfit.service import intake as collector
 from blurfit.service import intake as module
 from blurfit.service.app import Limits, Service

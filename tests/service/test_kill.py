@@ -14,7 +14,7 @@ from blurfit import ClosedError, PublishedModel, learn
 from blurfit.contributor.blur import perturb_table
 from blurfit.contributor.client import Client
 from blurfit.messages.submissions import Submissions
-from blurfit.protocol.http import BINARY
+from blurfit.protocol import BINARY
 from blurfit.store import release
 from blurfit.store.store import Store
 from support import processes, sender

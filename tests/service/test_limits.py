@@ -11,13 +11,11 @@ import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
+from blurfit import protocol as tokens
 from blurfit.contributor.blur import perturb, perturb_table
 from blurfit.errors import InvalidValueError
 from blurfit.messages.submissions import OVERHEAD, Submissions
-from blurfit.protocol import tokens
-from blurfit.protocol.http import BINARY, JSON, OCTETS
-from blurfit.protocol.problems import RequestError
-from blurfit.protocol.tokens import hashed
+from blurfit.protocol import BINARY, JSON, OCTETS, RequestError, hashed
 from blurfit.service import intake, limits
 from blurfit.service import limits as module
 from blurfit.service.app import Limits, Service

@@ -21,11 +21,10 @@ from schemathesis.specs.openapi.checks import (
 from starlette.testclient import TestClient
 
 from blurfit import Agreement, Numeric, Schema, Store, perturb_table
+from blurfit import protocol as tokens
 from blurfit.agreement.plan import Plan
 from blurfit.agreement.terms import INPUT_TERMS, TERMS
-from blurfit.protocol import tokens
-from blurfit.service.app import Limits, Service
-from blurfit.service.server import in_a_thread
+from blurfit.service.app import Limits, Service, in_a_thread
 
 TOKEN = "a-token-that-is-long-enough-for-tests"
 SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))

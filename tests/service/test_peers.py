@@ -14,6 +14,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from blurfit import Agreement, NotCertifiedError, PublishedModel, ServiceError
+from blurfit import protocol as http
+from blurfit import protocol as tokens
 from blurfit.agreement.plan import Agreed, Plan
 from blurfit.contributor.blur import share
 from blurfit.contributor.client import Client
@@ -21,14 +23,11 @@ from blurfit.errors import ClosedError
 from blurfit.messages.signing import Signer, new_key
 from blurfit.model.release import examine
 from blurfit.model.statement import as_markdown
-from blurfit.protocol import http, tokens
-from blurfit.protocol.http import BINARY, Exchange, RemoteDatabase
-from blurfit.protocol.tokens import joined
+from blurfit.protocol import BINARY, Exchange, RemoteDatabase, joined
 from blurfit.service import peers as module
 from blurfit.service.answers import Signatory
-from blurfit.service.app import Service
+from blurfit.service.app import Service, in_a_thread
 from blurfit.service.peers import RemotePeer
-from blurfit.service.server import in_a_thread
 from blurfit.store import blocks as sets
 from blurfit.store.blocks import held_identifiers
 from blurfit.store.joint import digest_of

@@ -10,7 +10,7 @@ from blurfit.errors import (
 )
 from blurfit.messages.submissions import Shares
 from blurfit.proofs import field
-from blurfit.protocol.problems import RequestError
+from blurfit.protocol import RequestError
 from blurfit.service.peers import judge, verify
 from blurfit.store import blocks, joint, release
 from blurfit.store.joint import judged

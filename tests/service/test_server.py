@@ -22,11 +22,11 @@ from prometheus_client.parser import text_string_to_metric_families
 from blurfit.contributor.blur import perturb_table
 from blurfit.contributor.client import Client
 from blurfit.errors import InvalidValueError
-from blurfit.service import server as module
-from blurfit.service import server as serving
-from blurfit.service.app import Service
-from blurfit.service.server import (
+from blurfit.service import app as module
+from blurfit.service import app as serving
+from blurfit.service.app import (
     Server,
+    Service,
     Workers,
     configuration,
     configured,
@@ -98,7 +98,7 @@ def test_a_server_ends_although_its_application_does_not(tmp_path) -> None:
 FREED = """
 import os, sys
 from pathlib import Path
-from blurfit.service.server import prepare_process
+from blurfit.service.app import prepare_process
 
 def resident():
     pages = Path("/proc/self/statm").read_text().split()[1]

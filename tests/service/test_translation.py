@@ -21,8 +21,8 @@ from blurfit.model.statement import Statement, as_markdown
 from blurfit.schema.columns import About, Categorical, Numeric
 from blurfit.schema.schema import Schema
 from blurfit.service.administration import agreed_from
+from blurfit.service.answers import best_of, catalogue, told, translated
 from blurfit.service.app import Service
-from blurfit.service.translation import best_of, catalogue, told, translated
 from support.published import published
 
 SOURCE = Path(blurfit.__file__).parent

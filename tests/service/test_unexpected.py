@@ -7,7 +7,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from blurfit.contributor.blur import perturb
-from blurfit.protocol.tokens import hashed
+from blurfit.protocol import hashed
 from blurfit.service.app import Limits, Service
 from blurfit.store.store import Store
 from support.requests import ADMINISTRATOR, TOKEN, opened, refused, send

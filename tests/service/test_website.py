@@ -12,7 +12,7 @@ import pytest
 
 import blurfit
 from blurfit import Store
-from blurfit.service import website
+from blurfit.service import endpoints as website
 from blurfit.service.app import Service
 
 ROOT = Path(blurfit.__file__).parents[2]

@@ -13,8 +13,8 @@ from blurfit.contributor.journal import Part, Receipt, withdraw
 from blurfit.errors import ServiceError
 from blurfit.messages.signing import Signer, about_submissions, new_key
 from blurfit.messages.submissions import secrets_of
-from blurfit.protocol.tokens import hashed
-from blurfit.randomness.noise import new_secret
+from blurfit.protocol import hashed
+from blurfit.randomness import new_secret
 from blurfit.service.app import Limits, Service
 from blurfit.store import arrivals
 from support import ed25519, sharing

@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 
 from blurfit import BlurfitError, InvalidValueError
+from blurfit import simulation as generated
 from blurfit.schema.columns import Binary, Label, Numeric
 from blurfit.schema.schema import Schema
-from blurfit.simulation import Census, make_census
-from blurfit.simulation import census as generated
-from blurfit.simulation.census import draw_population
+from blurfit.simulation import Census, draw_population, make_census
 
 SCHEMA = Schema([Numeric("age", 0, 100), Binary("owns")], Numeric("income", 0, 200_000))
 COUNT = 60_000

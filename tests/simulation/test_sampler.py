@@ -11,12 +11,12 @@ from randomgen import ChaCha
 from scipy.stats import ks_2samp, kstest
 
 from blurfit import Agreement, Binary, Categorical, InvalidValueError, Numeric, Schema, learn
+from blurfit import randomness as bits
 from blurfit.contributor.blur import blur, perturb_table
 from blurfit.learning.sums import Statistics, Totals
 from blurfit.model.release import statistics_of
-from blurfit.randomness import bits
 from blurfit.schema.schema import values
-from blurfit.simulation.sampler import (
+from blurfit.simulation import (
     InputSampler,
     exact_totals,
     generator_for,

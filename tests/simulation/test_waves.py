@@ -6,7 +6,7 @@ import pytest
 from blurfit.errors import BelowQuorumError
 from blurfit.model.course import learn_plan
 from blurfit.schema.schema import values
-from blurfit.simulation.waves import fit_in_waves
+from blurfit.simulation import fit_in_waves
 from support.plans import people, plan
 
 

@@ -15,7 +15,7 @@ from blurfit import (
 from blurfit.agreement.agreement import Agreement
 from blurfit.contributor.blur import perturb, perturb_table
 from blurfit.messages.submissions import Submission, Submissions
-from blurfit.protocol.tokens import hashed, new_token
+from blurfit.protocol import hashed, new_token
 from blurfit.store import arrivals, blocks
 from blurfit.store.arrivals import Arrival, Group, receive_new
 from blurfit.store.collections import taking

@@ -31,7 +31,7 @@ from blurfit.errors import (
 from blurfit.messages.signing import Signature, Signer, new_key
 from blurfit.messages.submissions import Submissions
 from blurfit.model.course import learn_plan
-from blurfit.randomness.noise import database_words
+from blurfit.randomness import database_words
 from blurfit.store import blocks, joint, release
 from blurfit.store.collections import update
 from blurfit.store.joint import Commitment, News, TooFewError, judged

@@ -9,12 +9,12 @@ import pytest
 from sqlalchemy import event
 
 from blurfit import ClosedError, InfeasibleError, NotPublishedError, learn
+from blurfit import randomness as noise
 from blurfit.contributor.blur import perturb_table
 from blurfit.errors import BelowQuorumError, BetweenWavesError, WaveClosedError
 from blurfit.learning.sums import Totals
 from blurfit.model.course import follows, learn_plan
 from blurfit.model.model import PublishedModel
-from blurfit.randomness import noise
 from blurfit.store import collections, release
 from blurfit.store.arrivals import Arrival
 from blurfit.store.store import Store

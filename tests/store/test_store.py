@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from blurfit import ConflictError, InvalidValueError, StorageError
+from blurfit import protocol as tokens
 from blurfit.contributor.blur import perturb_table
 from blurfit.errors import ClosedError, InfeasibleError
-from blurfit.protocol import tokens
-from blurfit.store.store import RIGHTS, Bearer, Store, backup, mark_restored, restore
+from blurfit.store.arrivals import RIGHTS, Bearer
+from blurfit.store.store import Store, backup, mark_restored, restore
 from support.plans import fill, plan
 from support.sharing import drive, new_agreement
 from support.stores import PEOPLE, at_once, propose

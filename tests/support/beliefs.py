@@ -6,7 +6,7 @@ from scipy.special import expit
 from blurfit.learning.shrinkage import linear_bayes
 from blurfit.learning.sums import JointSums
 from blurfit.learning.waves import Belief, first_belief
-from blurfit.simulation.sampler import clean_sums
+from blurfit.simulation import clean_sums
 from blurfit.theory.forms import JointColumn
 
 QUIET = 1e-6

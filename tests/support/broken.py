@@ -25,7 +25,7 @@ from blurfit.audit.agreements import (
 )
 from blurfit.audit.examination import Draw, Finding, Score, examine
 from blurfit.data import FloatArray
-from blurfit.randomness.noise import to_grid
+from blurfit.randomness import to_grid
 from blurfit.schema.schema import Binary, Categorical, Numeric, Schema
 from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.moments import MomentCalibration, Reach, calibrate_moment

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from blurfit import Agreement, Binary, Categorical, Schema
-from blurfit.randomness import noise
+from blurfit import randomness as noise
 
 
 def on_grid(agreement: Agreement, records: Any) -> np.ndarray:

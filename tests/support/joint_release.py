@@ -7,7 +7,7 @@ import numpy as np
 
 from blurfit import Agreement, PublishedMoments, Schema
 from blurfit.model.release import moments_of
-from blurfit.simulation.sampler import exact_totals, sampler_for
+from blurfit.simulation import exact_totals, sampler_for
 from support.plans import FEATURES, TARGETS, people
 
 __all__ = ["SCHEMA", "TRUTH", "drawn", "people", "release"]

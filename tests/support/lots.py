@@ -8,7 +8,7 @@ import pytest
 
 from blurfit.agreement.plan import Plan
 from blurfit.contributor import sending
-from blurfit.protocol.tokens import hashed
+from blurfit.protocol import hashed
 
 
 def invitations(plan: Plan, group: int, count: int, whose: str = "guest") -> list[str]:

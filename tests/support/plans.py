@@ -12,7 +12,7 @@ from blurfit.contributor.blur import perturb_table
 from blurfit.model.course import next_agreement
 from blurfit.model.release import PublishedMoments, moments_of
 from blurfit.schema.schema import Binary, Categorical, Numeric, Schema
-from blurfit.simulation.sampler import exact_totals, sampler_for
+from blurfit.simulation import exact_totals, sampler_for
 
 FEATURES = (
     Numeric("age", 18, 90),

@@ -4,8 +4,7 @@ import secrets
 
 import numpy as np
 
-from blurfit.proofs.flp import ShortVector
-from blurfit.proofs.prio3 import HELPER, LEADER, Prio3, Xof
+from blurfit.proofs.prio3 import HELPER, LEADER, Prio3, ShortVector, Xof
 
 WEIGHTS, DIGITS, CEILING = (1, 2, 2, 1, 2), 3, 300
 CIRCUIT = ShortVector(WEIGHTS, DIGITS, CEILING)

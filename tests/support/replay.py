@@ -1,7 +1,7 @@
 """The operating system's bits, replayed: a test draws the same noise in every run.
 
 What a test says of noise then holds always or never, instead of nearly always. Noise itself takes
-no seed, so `blurfit.randomness.bits.octets`, of which noise, masks, identifiers and tokens are
+no seed, so `blurfit.randomness.octets`, of which noise, masks, identifiers and tokens are
 made, is exchanged. A table is blurred by one thread instead of as many as there are processors:
 which of several draws first is chance too. Processes that a test starts draw real noise.
 """
@@ -14,7 +14,7 @@ from zlib import crc32
 
 import pytest
 
-from blurfit.randomness import bits
+from blurfit import randomness as bits
 
 
 @pytest.fixture(autouse=True)

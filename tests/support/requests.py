@@ -3,7 +3,7 @@
 from starlette.testclient import TestClient
 
 from blurfit.agreement.plan import Agreed
-from blurfit.protocol.http import BINARY, JSON
+from blurfit.protocol import BINARY, JSON
 
 TOKEN = "a-token-that-is-long-enough-for-tests"
 ADMINISTRATOR = {"authorization": f"Bearer {TOKEN}"}

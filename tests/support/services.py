@@ -7,7 +7,7 @@ from typing import Any
 from starlette.testclient import TestClient
 
 from blurfit.agreement.plan import Agreed
-from blurfit.protocol.tokens import hashed
+from blurfit.protocol import hashed
 from blurfit.service.app import Limits, Service
 from blurfit.store.store import Store
 from support.requests import TOKEN, opened

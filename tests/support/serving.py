@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx2 as httpx
 
-from blurfit.service import server as serving
+from blurfit.service import app as serving
 from support import processes
 from support.processes import Running
 

@@ -17,12 +17,12 @@ from blurfit.errors import InvalidValueError, positive
 from blurfit.learning.shrinkage import Shrunk, linear_bayes, shrink
 from blurfit.learning.sums import JointSums
 from blurfit.learning.waves import Belief, WaveSums, first_belief, learn_wave, next_map
-from blurfit.simulation.sampler import clean_sums, draw_joint_sums
+from blurfit.simulation import clean_sums, draw_joint_sums
 from blurfit.theory import moments
 from blurfit.theory.forms import ColumnKind, JointColumn
-from blurfit.theory.guarantees import Neighbours
 from blurfit.theory.hazards import Announced, HazardMap
 from blurfit.theory.maps import GaugeMap, ResidualMap
+from blurfit.theory.moments import Neighbours
 from blurfit.theory.planning import Kind, Stages, information, mean_alone, public_weights
 
 TARGET = "target"

@@ -24,8 +24,8 @@ from blurfit import (
 from blurfit.theory import certified, gaussian
 from blurfit.theory.certified import Scales, curvature_loss, input_excess_risk, standardised
 from blurfit.theory.gradient_delta import log_gradient_delta
-from blurfit.theory.guarantees import Setting
 from blurfit.theory.input_calibration import InputCalibration
+from blurfit.theory.moments import Setting
 from support.exact import noncentral_tail
 
 UNIT = {"q_bound": 1.0, "p_bound": 1.0, "weight_bound": 1.0}

@@ -23,7 +23,7 @@ from blurfit.theory.certified import (
     standardised,
 )
 from blurfit.theory.gradient_delta import least_epsilon
-from blurfit.theory.guarantees import Setting
+from blurfit.theory.moments import Setting
 
 
 def as_rare_as(probability: float, happened: int, trials: int) -> bool:

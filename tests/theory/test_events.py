@@ -7,9 +7,9 @@ import pytest
 from scipy.optimize import minimize
 
 from blurfit.errors import InvalidValueError
-from blurfit.theory import events as module
-from blurfit.theory.events import EventForm, code_of, exits, extreme_exits
+from blurfit.theory import hazards as module
 from blurfit.theory.forms import JointColumn, JointForm
+from blurfit.theory.hazards import EventForm, code_of, exits, extreme_exits
 
 
 def form_of(constant: float, weight: float, features: int = 3, bands: int = 4) -> EventForm:

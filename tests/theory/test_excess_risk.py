@@ -9,10 +9,10 @@ from blurfit import Agreement, Numeric, Schema
 from blurfit.learning.solver import minimise
 from blurfit.learning.sums import Statistics
 from blurfit.model.release import released_weights, statistics_of
-from blurfit.simulation.sampler import input_totals, sampler_for
+from blurfit.simulation import input_totals, sampler_for
 from blurfit.theory import certified
 from blurfit.theory.certified import Scales
-from blurfit.theory.guarantees import Setting
+from blurfit.theory.moments import Setting
 
 
 @pytest.mark.statistical

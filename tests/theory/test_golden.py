@@ -50,7 +50,7 @@ def test_calibrations_stay_as_they_are(entry: dict[str, Any]) -> None:
     2⁻²⁷ at most, and by twice that where one follows from another; Δ_in is a difference of such
     numbers, and has some bits less. The search for the best split,
     or the best shares of δ, ends where the logarithm of what it minimises is found to 1e-5
-    (`blurfit.theory.numerics`): that much of `excess_risk` and of `kept`. The optimum is flat, so
+    (`blurfit.theory.gaussian`): that much of `excess_risk` and of `kept`. The optimum is flat, so
     the noise there may differ by the square root of it.
     """
     found = numbers(entry["call"])

@@ -76,7 +76,7 @@ def test_line_plane_and_space_by_adding_up_densities(headroom: float, a: float, 
     assert gradient_delta._space(room, a, b) == pytest.approx(log_mean(space, weights), abs=1e-8)
 
 
-FINER = {"": gradient_delta._unit_rule(64), "_ANGLE": gradient_delta._unit_rule(96)}
+FINER = {"": gradient_delta.unit_rule(64), "_ANGLE": gradient_delta.unit_rule(96)}
 
 
 def forget_panels() -> None:

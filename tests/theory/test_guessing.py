@@ -6,7 +6,7 @@ from scipy.optimize import linprog
 from scipy.stats import norm
 
 from blurfit.theory.gaussian import delta_of, epsilon_of
-from blurfit.theory.guarantees import in_hundred, right_by_approximate, right_by_gaussian
+from blurfit.theory.moments import in_hundred, right_by_approximate, right_by_gaussian
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0, 0), (0.5, 0.01), (1, 1e-6), (3, 0.2), (0, 0.3)])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import expit, logit
 
-from blurfit.agreement.waves import map_from_dict, wave_form
+from blurfit.agreement.mechanisms import map_from_dict, wave_form
 from blurfit.errors import InvalidValueError
 from blurfit.theory.hazards import BALANCE, BAND, FEATURES, HazardForm, HazardMap
 from blurfit.theory.maps import Whitening

@@ -8,7 +8,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from blurfit.agreement.waves import map_from_dict
+from blurfit.agreement.mechanisms import map_from_dict
 from blurfit.errors import InvalidValueError
 from blurfit.theory.forms import GaugeForm, WaveForm
 from blurfit.theory.maps import (

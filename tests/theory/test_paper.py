@@ -5,7 +5,7 @@ import pytest
 
 from blurfit import InfeasibleError, calibrate
 from blurfit.theory import input_calibration
-from blurfit.theory.guarantees import Setting
+from blurfit.theory.moments import Setting
 
 # setting, ε, δ, σ_b, σ_u, Δ_in, Corollary 1's ε
 BY_HAND = [

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chi2, ncx2
 
-from blurfit.theory.numerics import (
+from blurfit.theory.gaussian import (
     _chernoff_ceiling,
     _noncentral_chi_square,
     chi_square_ceiling,

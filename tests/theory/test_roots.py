@@ -1,7 +1,7 @@
 import pytest
 
 from blurfit.errors import NotCertifiedError
-from blurfit.theory.numerics import root_of_increasing
+from blurfit.theory.gaussian import root_of_increasing
 
 
 @pytest.mark.parametrize("root", [1e-200, 1e-9, 1.0, 3e5, 1e200])

@@ -15,7 +15,7 @@ from blurfit.theory.certified import (
     standardised,
 )
 from blurfit.theory.gradient_delta import least_epsilon, log_gradient_delta
-from blurfit.theory.guarantees import Setting
+from blurfit.theory.moments import Setting
 
 CASES = [
     (Setting(4, 300, 1.0, 1.0, 1.0), Scales(3.0, 20.0, 1.0)),

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from blurfit.theory.numerics import descend
+from blurfit.theory.gaussian import descend
 
 MINIMUM = np.array([0.3, -1.2])
 

@@ -12,8 +12,10 @@ import pytest
 
 from blurfit import calibrate
 from blurfit.errors import NotCertifiedError
-from blurfit.theory.guarantees import (
+from blurfit.theory.moments import (
     BITS,
+    Reach,
+    calibrate_moment,
     ceiling,
     require_above,
     require_below,
@@ -22,7 +24,6 @@ from blurfit.theory.guarantees import (
     rounded_down,
     rounded_up,
 )
-from blurfit.theory.moments import Reach, calibrate_moment
 
 GENERATOR = np.random.default_rng(27)
 HARDLY = Fraction(1, 2**24)
