@@ -231,13 +231,6 @@ def test_a_level_more_or_another_target_is_another_contract_that_keeps_its_promi
             other.verify(AGREEMENTS["moment"].fingerprint)
 
 
-def test_each_mechanism_has_a_loss_or_a_form() -> None:
-    with pytest.raises(InfeasibleError, match="models are chosen afterwards"):
-        _ = AGREEMENTS["moment"].loss
-    with pytest.raises(InfeasibleError, match="no joint form"):
-        _ = AGREEMENTS["input"].form
-
-
 @pytest.mark.parametrize("name", AGREEMENTS)
 def test_hostile_values_end_in_our_own_errors(name: str) -> None:
     """Whatever stands in a field, reading and verifying either refuse it in one exception tree, or
@@ -256,16 +249,23 @@ def test_hostile_values_end_in_our_own_errors(name: str) -> None:
             assert forged.fingerprint == AGREEMENTS[name].fingerprint, (path, nasty)
 
 
-def test_negative_shares_pay_for_nothing() -> None:
+def test_shares_pay_for_nothing_but_what_they_are_for() -> None:
     document = AGREEMENTS["input"].to_dict()
     forged = deepcopy(document["calibration"])
     forged |= {"sigma_u": -1e-3, "sigma_b": 1e-3, "ridge": 50.0}
     forged["shares"] = {"gram": -0.999999999, "record": 0.0, "spectrum": 0.0, "gradient": 1.000001}
     with pytest.raises(InvalidValueError, match=r"gram=-0\.999999999 >= 0"):
         Agreement.from_dict({**document, "calibration": forged})
+    document = AGREEMENTS["published"].to_dict()
+    paid = {"gram": 0.0, "record": 0.0, "spectrum": 0.999999, "gradient": 0.0}
+    document["calibration"]["shares"] = paid
+    calibration = InputCalibration.from_dict(document["calibration"])
+    document["grid"] = plain(Grid.of(calibration, size=5))
+    with pytest.raises(NotCertifiedError, match=r"shares\.spectrum"):
+        Agreement.from_dict(document).verify(allow_unproved=True)
 
 
-def test_loss_follows_the_target() -> None:
+def test_loss_follows_the_target_and_moments_have_none() -> None:
     one_model = PROMISE | {"mechanism": "input", "weight_bound": 2.0}
     assert AGREEMENTS["input"].objective.loss == "squared"
     assert AGREEMENTS["input, local"].objective.loss == "logistic"
@@ -275,9 +275,13 @@ def test_loss_follows_the_target() -> None:
         Agreement.propose(LABEL, **one_model, loss="squared")
     with pytest.raises(InfeasibleError, match="has classes"):
         Agreement.propose(CLASSES, **one_model)
+    with pytest.raises(InfeasibleError, match="models are chosen afterwards"):
+        _ = AGREEMENTS["moment"].loss
+    with pytest.raises(InfeasibleError, match="no joint form"):
+        _ = AGREEMENTS["input"].form
 
 
-def test_promise_is_the_one_that_was_asked_for() -> None:
+def test_promise_is_the_one_that_was_asked_for_in_any_kind_of_number() -> None:
     for agreement in AGREEMENTS.values():
         assert (agreement.epsilon, agreement.delta, agreement.quorum) == (1.0, 1e-6, 5000)
         assert agreement.calibration.model.delta < agreement.delta  # some is kept back
@@ -287,6 +291,10 @@ def test_promise_is_the_one_that_was_asked_for() -> None:
     # 1·1 and married·married, which everybody knows, and f·m, which is nothing
     with pytest.raises(InfeasibleError, match="needs a weight_bound"):
         Agreement.propose(REGRESSION, **PROMISE, mechanism="input")
+    same = Agreement.propose(
+        REGRESSION, epsilon=np.float32(1), delta=1e-6, quorum=np.int64(5000), l2=np.float32(0)
+    )
+    assert same.fingerprint == AGREEMENTS["moment"].fingerprint
 
 
 @pytest.mark.parametrize("mechanism", ["moment", "input"])
@@ -303,23 +311,6 @@ def test_extreme_promises_can_be_used(mechanism, epsilon: float) -> None:
     Screen.of(agreement).require(np.vstack([numbers, one]))
     sums = [(1, block_sums(agreement, row[None])) for row in (*numbers, one)]
     assert learn(agreement, total(agreement, sums, 1)).count == 61
-
-
-def test_shares_that_the_papers_rule_has_no_use_for_pay_for_no_coarser_dither() -> None:
-    document = AGREEMENTS["published"].to_dict()
-    paid = {"gram": 0.0, "record": 0.0, "spectrum": 0.999999, "gradient": 0.0}
-    document["calibration"]["shares"] = paid
-    calibration = InputCalibration.from_dict(document["calibration"])
-    document["grid"] = plain(Grid.of(calibration, size=5))
-    with pytest.raises(NotCertifiedError, match=r"shares\.spectrum"):
-        Agreement.from_dict(document).verify(allow_unproved=True)
-
-
-def test_numbers_of_numpy_make_the_same_agreement() -> None:
-    same = Agreement.propose(
-        REGRESSION, epsilon=np.float32(1), delta=1e-6, quorum=np.int64(5000), l2=np.float32(0)
-    )
-    assert same.fingerprint == AGREEMENTS["moment"].fingerprint
 
 
 RECORD = {"age": 30, "married": 1, "sex": "f", "income": 50_000}
@@ -374,12 +365,6 @@ def test_parts_of_two_contracts_do_not_make_one(agreement: Agreement) -> None:
             replace(agreement, **other).verify()
 
 
-def test_noise_for_fewer_people_is_refused() -> None:
-    fewer = Agreement.propose(SCHEMA, **PROMISE | {"quorum": 6000})
-    with pytest.raises(NotCertifiedError):
-        require_kept(replace(MOMENT, calibration=replace(fewer.calibration, quorum=5000)))
-
-
 def test_what_was_found_to_keep_its_promise_is_not_looked_at_again() -> None:
     """By its text: another object with the same text is the same agreement."""
     found = Agreement.propose(SCHEMA, **PROMISE | {"quorum": 4321})
@@ -395,8 +380,6 @@ def test_what_was_found_to_keep_its_promise_is_not_looked_at_again() -> None:
 
 
 # ---- what an agreement refuses, one rule a test
-
-
 SMALL = Schema([Numeric("x", 0, 1)], Numeric("y", 0, 1))
 BY_INPUT = {"epsilon": 1, "delta": 1e-6, "quorum": 500, "mechanism": "input", "weight_bound": 2.0}
 
@@ -414,9 +397,10 @@ def test_what_is_promised_is_never_less_than_what_is_kept() -> None:
 @pytest.mark.parametrize("bound", ["q_bound", "p_bound"])
 def test_noise_for_shorter_records_is_refused(bound) -> None:
     agreement = Agreement.propose(SMALL, **BY_INPUT)
-    short = replace(agreement.calibration.setting, **{bound: 0.999})
-    with pytest.raises(NotCertifiedError, match=bound):
-        replace(agreement, calibration=replace(agreement.calibration, setting=short)).verify()
+    for length in (0.999, getattr(agreement.loss, bound)):  # before it is rounded to the grid
+        short = replace(agreement.calibration.setting, **{bound: length})
+        with pytest.raises(NotCertifiedError, match=f"{bound}=.*calibrated for less"):
+            replace(agreement, calibration=replace(agreement.calibration, setting=short)).verify()
     other = Schema([Numeric("x", 0, 1), Numeric("z", 0, 1)], Numeric("y", 0, 1))
     with pytest.raises(NotCertifiedError, match="dimension"):
         replace(agreement, schema=other).verify()

@@ -5,12 +5,9 @@ import pytest
 
 from blurfit import Agreement, InfeasibleError, InvalidValueError, Numeric, Schema
 from blurfit.agreement.numbers import Grid
-from blurfit.agreement.terms import (
-    Database,
-    largest_steps,
-    refuse_unless_shareable,
-)
+from blurfit.agreement.terms import Database, largest_steps, refuse_unless_shareable
 from blurfit.errors import NotCertifiedError
+from blurfit.messages.submissions import new_key, public_key
 
 SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))
 TWO = [("Office", "https://first.example"), ("University", "https://second.example:8443")]
@@ -68,6 +65,28 @@ def test_two_different_databases_are_needed(databases) -> None:
         propose(databases=databases)
 
 
+def test_shares_are_sealed_to_both_by_different_keys_or_to_neither() -> None:
+    keys = [public_key(new_key()) for _ in range(2)]
+
+    def sealed(*keys: str | None) -> Agreement:
+        return propose(databases=[Database(*one, key) for one, key in zip(TWO, keys, strict=True)])
+
+    again = Agreement.from_json(sealed(*keys).to_json())
+    assert [one.key for one in again.databases] == keys
+    for wrong in ((keys[0], None), (None, keys[1]), (keys[0], keys[0])):
+        with pytest.raises(InvalidValueError, match="a different key for each"):
+            sealed(*wrong)
+
+
+@pytest.mark.parametrize(("databases", "draws"), [((), 1), (TWO, 2)])
+def test_each_database_adds_the_noise_of_a_whole_honest_quorum(databases, draws) -> None:
+    agreement = propose(databases=databases, database_noise=True)
+    (part,) = agreement.parts
+    assert (agreement.database_draws, propose().database_draws) == (draws, 0)
+    deviations = agreement.database_ratios * part.step * np.sqrt(part.counts)
+    assert deviations == pytest.approx(agreement.calibration.sigma)
+
+
 def test_the_databases_are_part_of_the_contract() -> None:
     agreement = propose()
     assert agreement.trust == "shared"
@@ -98,12 +117,6 @@ def test_damaged_documents_are_refused(change) -> None:
         Agreement.from_dict(propose().to_dict() | change).verify()
 
 
-def test_a_document_without_its_databases_is_not_taken_for_one_database() -> None:
-    agreement = propose(quorum=2**21)
-    with pytest.raises(NotCertifiedError, match="grid"):
-        Agreement.from_dict(agreement.to_dict() | {"databases": []}).verify()
-
-
 @pytest.mark.parametrize("quorum", [2, 20, 5000, 2**21, 10**9])
 @pytest.mark.parametrize("epsilon", [0.01, 1.0, 20.0])
 @pytest.mark.parametrize("neighbours", ["replace", "zero-out"])
@@ -120,12 +133,7 @@ def test_noise_spans_the_grid_and_sums_stay_in_range(quorum, epsilon, neighbours
     assert largest * grid.quadratic >= reached
 
 
-def test_noise_that_would_overflow_is_refused() -> None:
-    with pytest.raises(InfeasibleError, match="local_epsilon"):
-        propose(local_epsilon=1e-6, local_delta=1e-9)
-
-
-def test_a_grid_that_is_too_coarse_is_refused() -> None:
+def test_grids_of_one_database_and_too_coarse_ones_are_refused() -> None:
     agreement = propose(quorum=2**21)
     calibration = agreement.calibration
     step = calibration.noise / 1000
@@ -135,3 +143,7 @@ def test_a_grid_that_is_too_coarse_is_refused() -> None:
     assert one != agreement.grid
     with pytest.raises(NotCertifiedError, match="grid"):
         replace(agreement, grid=one).verify()
+    with pytest.raises(NotCertifiedError, match="grid"):
+        Agreement.from_dict(agreement.to_dict() | {"databases": []}).verify()
+    with pytest.raises(InfeasibleError, match="local_epsilon"):
+        propose(local_epsilon=1e-6, local_delta=1e-9)

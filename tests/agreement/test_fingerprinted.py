@@ -28,7 +28,9 @@ document = pytest.mark.parametrize("document", DOCUMENTS, ids=lambda one: type(o
 
 
 @document
-def test_fingerprint_is_the_hash_of_the_canonical_text_without_it(document: Fingerprinted) -> None:
+def test_documents_are_read_back_under_the_hash_of_their_canonical_text(
+    document: Fingerprinted, tmp_path
+) -> None:
     # RFC 8785 for a document of ASCII names: sorted keys, no spaces, numbers as ECMAScript prints
     # them.
     text = document.to_json()
@@ -36,10 +38,6 @@ def test_fingerprint_is_the_hash_of_the_canonical_text_without_it(document: Fing
     stated = json.loads(text)["fingerprint"]
     without = text.replace(f',"fingerprint":"{stated}"', "", 1)
     assert hashlib.sha256(without.encode()).hexdigest() == stated == document.fingerprint
-
-
-@document
-def test_files_and_documents_are_read_back(document: Fingerprinted, tmp_path) -> None:
     kind = type(document)
     document.save(tmp_path / "file.json")
     assert kind.from_json((tmp_path / "file.json").read_bytes()) == document
@@ -48,7 +46,7 @@ def test_files_and_documents_are_read_back(document: Fingerprinted, tmp_path) ->
 
 
 @document
-def test_a_text_is_read_once_and_what_is_wrong_is_refused_every_time(document) -> None:
+def test_a_text_is_read_once_and_what_is_changed_is_refused_every_time(document) -> None:
     kind, other = type(document), type(DOCUMENTS[document is DOCUMENTS[0]])
     text = document.to_json()
     assert kind.from_json(text) is kind.from_json(text)

@@ -57,19 +57,13 @@ def test_rounding_is_covered_by_the_larger_reach(neighbours, size, quorum) -> No
 def test_records_move_by_no_more_than_half_a_step_each() -> None:
     """The rounding that is paid for is the one that happens: real records of a real agreement."""
     people = Schema(
-        [Numeric("age", 0, 100), Binary("m"), Categorical("r", ["a", "b", "c"])],
-        Numeric("y", 0, 1),
+        [Numeric("age", 0, 100), Binary("m"), Categorical("r", ["a", "b", "c"])], Numeric("y", 0, 1)
     )
     agreement = Agreement.propose(people, epsilon=1, delta=1e-6, quorum=1000)
     generator = np.random.default_rng(0)
-    exact = agreement.exact(
-        {
-            "age": generator.uniform(0, 100, 500),
-            "m": generator.integers(0, 2, 500),
-            "r": generator.choice(["a", "b", "c"], 500),
-            "y": generator.uniform(0, 1, 500),
-        }
-    )
+    age, y = generator.uniform(0, 100, 500), generator.uniform(0, 1, 500)
+    married, region = generator.integers(0, 2, 500), generator.choice(["a", "b", "c"], 500)
+    exact = agreement.exact({"age": age, "m": married, "r": region, "y": y})
     (part,) = agreement.parts
     moved = np.rint(exact / part.step) * part.step - exact
     norms = np.sqrt((moved**2 * part.counts).sum(axis=1))
@@ -77,15 +71,12 @@ def test_records_move_by_no_more_than_half_a_step_each() -> None:
     assert norms.max() > 0
 
 
-def test_steps_are_small_against_the_noise() -> None:
+def test_steps_and_the_last_scale_are_small_powers_of_two() -> None:
     agreement = agreed()
     grid, found = agreement.grid, agreement.calibration
     assert grid.quadratic <= found.q_noise / 8000
     assert grid.linear <= found.p_noise / 8000
     assert grid.dither <= grid.linear
-
-
-def test_the_scale_of_the_last_noise_is_a_small_power_of_two() -> None:
     for bound in (0.3, 1.0, 7.0):
         agreement = agreed(weight_bound=bound)
         scale = weight_scale(agreement.calibration, agreement.grid, 100)

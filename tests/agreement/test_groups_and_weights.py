@@ -52,12 +52,6 @@ def test_a_record_is_in_its_group_and_has_its_weight() -> None:
     assert stated["design"] == pytest.approx(stated["(intercept)"] / 2)
 
 
-def test_default_documents_say_nothing_of_groups() -> None:
-    document = propose().to_dict()
-    assert not {"groups", "overlap", "weighting", "factors"} & set(document)
-    assert "overlap" not in propose(groups="region").to_dict()
-
-
 @pytest.mark.parametrize(
     ("terms", "reason"),
     [

@@ -85,15 +85,12 @@ def test_an_objective_fits_its_target_or_is_refused() -> None:
             structs.replace(squared, **change).verify(SCHEMA)
 
 
-def test_weights_are_those_of_the_terms() -> None:
+def test_weights_are_those_of_the_terms_or_of_kinds_quorum_and_promise_alone() -> None:
     found = PublicWeights.chosen(SCHEMA, replaced(weights=OURS), (1.0, 1e-6))
     assert found.columns == (1.0, 2.0, 1.0, 4.0)
     assert found.constant == pytest.approx(math.sqrt(1 + 4 + 1 + 16) / 2)
     stated = PublicWeights.chosen(SCHEMA, replaced(weights=OURS, constant=3.0), (1.0, 1e-6))
     assert stated == PublicWeights(3.0, (1.0, 2.0, 1.0, 4.0))
-
-
-def test_by_default_weights_follow_from_kinds_quorum_and_promise_alone() -> None:
     found = PublicWeights.chosen(SCHEMA, TERMS, (1.0, 1e-6))
     renamed = Schema(
         [Numeric("a", -7, 3), Categorical("b", ["x", "y", "z"]), Binary("c")], Numeric("d", 1, 2)
@@ -136,8 +133,6 @@ def replaced(**changes) -> Terms:
 
 
 # ---- the parts of a contract follow from schema and terms, and from nothing else
-
-
 THREE = Schema([Numeric("x", 0, 1), Binary("b")], Numeric("y", 0, 1))
 CHOSEN = {"epsilon": 1.0, "delta": 1e-6, "quorum": 1000}
 

@@ -10,7 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.mechanisms import Lot, Wave, honest_among, kept_columns, task_of
+from blurfit.agreement.mechanisms import (
+    Lot,
+    Wave,
+    honest_among,
+    largest_scale,
+)
 from blurfit.agreement.plan import Plan, read_agreed
 from blurfit.errors import BlurfitError, InvalidValueError, NotCertifiedError
 from blurfit.schema.schema import Categorical, Numeric, Schema
@@ -61,13 +66,10 @@ def test_an_agreement_is_the_course_of_one_wave() -> None:
             read_agreed(text)
 
 
-def test_auto_is_one_wave_where_few_people_are_expected() -> None:
+def test_there_are_waves_where_they_pay_and_the_target_allows() -> None:
     assert len(plan("number", quorum=200)) == 1
     assert len(plan("number")) == 5
     assert plan("label").kinds == ("joint", "residual", "newton", "newton")
-
-
-def test_classes_and_numbers_below_zero_have_no_plan() -> None:
     classes = Schema(FEATURES, Categorical("job", ["a", "b", "c"]))
     with pytest.raises(InvalidValueError, match="classes"):
         Plan.propose(classes, epsilon=1, delta=1e-6, quorum=40_000)
@@ -169,21 +171,16 @@ def test_a_map_for_another_target_is_refused() -> None:
 def test_two_databases_share_every_wave() -> None:
     databases = (("One", "https://one.example"), ("Two", "https://two.example"))
     for task in TARGETS:
-        made = Plan.propose(
-            plan(task).schema,
-            waves=2,
-            counts=task == "count",
-            epsilon=1,
-            delta=1e-6,
-            quorum=40_000,
-            databases=databases,
-        )
+        promise = {"epsilon": 1, "delta": 1e-6, "quorum": 40_000, "databases": databases}
+        made = Plan.propose(plan(task).schema, waves=2, counts=task == "count", **promise)
         assert Plan.from_json(made.to_json()) == made
         later = made.following((MARK,), charts()[task])
         later.verify()
         assert later.trust == "shared"
         (part,) = later.parts
         assert (part.deviations >= 2**10 * part.step).all()
+        steepest = 1.0 if task == "number" else charts()[task].loss.balance
+        assert largest_scale(later.form) == pytest.approx(max(1.0, steepest))
 
 
 @pytest.mark.parametrize(
@@ -211,24 +208,31 @@ def test_a_plan_that_states_what_cannot_be_is_refused_when_it_is_read(part, name
         Plan.from_dict(document | {part: document[part] | {name: value}})
 
 
-def test_a_plan_with_the_noise_of_another_mechanism_is_refused_in_words() -> None:
+def test_noise_of_another_mechanism_or_for_more_people_is_refused_in_words() -> None:
     document = plan().to_dict()
     document["calibration"] |= {"mechanism": "input"}
     with pytest.raises(NotCertifiedError, match="mechanism='moment', which waves have"):
         Plan.from_dict(document)
+    document = plan(waves=2).first().to_dict()
+    document["wave"]["people"] = [10_000, 28_000]
+    with pytest.raises(NotCertifiedError, match="sized for 10800"):
+        Agreement.from_dict(document).verify()
 
 
 WHITE = Whitening([0.0] * 5, np.eye(5), [0.0] * 5)
 CHART = ResidualMap(WHITE, 1, 1, 1)
 
 
-def test_a_place_survives_its_document() -> None:
+def test_a_place_survives_its_document_and_the_first_has_no_map() -> None:
     for wave in (Wave(MARK, 1, PEOPLE), Wave(MARK, 2, PEOPLE, (MARK,), CHART)):
         read = Wave.read(wave.document())
         assert read == wave
         assert hash(read) == hash(wave)
         read.verify()
     assert Wave(MARK, 1, PEOPLE) != Wave(MARK, 2, PEOPLE, (MARK,), CHART)
+    with pytest.raises(InvalidValueError, match="first wave"):
+        Wave(MARK, 1, PEOPLE).form(plan().schema)
+    assert Wave(MARK, 2, PEOPLE, (MARK,), CHART).form(plan().schema).kept == (0, 1, 2, 3, 5)
 
 
 @pytest.mark.parametrize("entry", [[], {}, {"plan": MARK}, {"follows": MARK}, {"more": 1}])
@@ -240,21 +244,6 @@ def test_another_document_is_refused(entry: object) -> None:
         Agreement.from_dict(document | {"wave": entry})
 
 
-def test_the_first_wave_has_no_map_and_so_no_form_of_its_own() -> None:
-    with pytest.raises(InvalidValueError, match="first wave"):
-        Wave(MARK, 1, PEOPLE).form(plan().schema)
-    assert Wave(MARK, 2, PEOPLE, (MARK,), CHART).form(plan().schema).kept == (0, 1, 2, 3, 5)
-
-
-def test_what_is_learnt_follows_from_the_target() -> None:
-    assert task_of(plan("number").schema) == "number"
-    assert task_of(plan("label").schema) == "label"
-    assert task_of(plan("count").schema, counts=True) == "count"
-    with pytest.raises(InvalidValueError, match="counts"):
-        task_of(plan("label").schema, counts=True)
-    assert kept_columns(plan().schema) == (0, 1, 2, 3, 5)
-
-
 LOT = Lot("ab" * 32, (4000, 6000, 10_000))
 TERMS = {"epsilon": 1.0, "delta": 1e-6, "quorum": 20_000, "waves": 3}
 
@@ -263,17 +252,17 @@ def hashes(count: int) -> list[bytes]:
     return [number.to_bytes(32) for number in range(count)]
 
 
-def test_invitations_fall_into_groups_in_proportion() -> None:
+def test_a_lot_is_fair_and_each_plan_draws_its_own() -> None:
     found = Counter(map(LOT.group_of, hashes(20_000)))
     for group, expected in enumerate(LOT.people, start=1):
         assert abs(found[group] - expected) < 4 * expected**0.5
     assert set(found) == {1, 2, 3}
-
-
-def test_another_plan_draws_another_lot() -> None:
     other = Lot("cd" * 32, LOT.people)
     same = sum(LOT.group_of(one) == other.group_of(one) for one in hashes(2000))
     assert 600 < same < 900, "0.2² + 0.3² + 0.5² = 0.38 of them by chance"
+    small = Lot("ab" * 32, (2, 3, 5))
+    drawn = Counter(small.shares(1, offset).index(1) + 1 for offset in range(10))
+    assert drawn == {1: 2, 2: 3, 3: 5}
 
 
 @given(st.integers(0, 10**6), st.integers(0, 10**6), st.integers(1, 3))
@@ -286,12 +275,6 @@ def test_shares_are_as_close_to_proportion_as_whole_numbers_are(count, seed, fir
         assert abs(one - count * people / open_ones) < 1
 
 
-def test_one_person_s_coin_is_fair_over_all_offsets() -> None:
-    small = Lot("ab" * 32, (2, 3, 5))
-    drawn = Counter(small.shares(1, offset).index(1) + 1 for offset in range(10))
-    assert drawn == {1: 2, 2: 3, 3: 5}
-
-
 @given(st.integers(2, 10**9), st.integers(0, 500))
 def test_as_many_are_honest_as_are_left_when_the_stated_share_colludes(people, thousandths) -> None:
     share = thousandths / 1000
@@ -301,9 +284,7 @@ def test_as_many_are_honest_as_are_left_when_the_stated_share_colludes(people, t
 
 
 # ---- the margin
-
-
-def test_a_wave_waits_for_more_than_its_noise_needs() -> None:
+def test_a_wave_waits_for_more_than_its_noise_needs_and_an_agreement_does_not() -> None:
     made = plan(waves=2)
     assert made.terms.colluders == 0.1
     assert (made.quorums, made.honest) == ((12_000, 28_000), (10_800, 25_200))
@@ -311,16 +292,6 @@ def test_a_wave_waits_for_more_than_its_noise_needs() -> None:
     assert (first.quorum, first.honest) == (12_000, 10_800)
     assert first.calibration.guarantee(count=10_800).epsilon <= 1
     assert first.calibration.guarantee(count=10_700).epsilon > 1
-
-
-@pytest.mark.parametrize("share", [-0.1, 0.51, float("nan")])
-def test_no_other_share_is_covered(share: float) -> None:
-    schema = Schema(FEATURES, TARGETS["number"])
-    with pytest.raises(InvalidValueError, match="colluders"):
-        Plan.propose(schema, colluders=share, **TERMS)
-
-
-def test_without_waves_the_quorum_is_of_honest_people() -> None:
     terms = {name: value for name, value in TERMS.items() if name != "waves"}
     schema = Schema(FEATURES, TARGETS["number"])
     with pytest.raises(InvalidValueError, match="without waves"):
@@ -329,11 +300,11 @@ def test_without_waves_the_quorum_is_of_honest_people() -> None:
     assert made.quorum == made.honest == 20_000
 
 
-def test_a_wave_with_noise_for_more_than_it_waits_for_is_refused() -> None:
-    document = plan(waves=2).first().to_dict()
-    document["wave"]["people"] = [10_000, 28_000]
-    with pytest.raises(NotCertifiedError, match="sized for 10800"):
-        Agreement.from_dict(document).verify()
+@pytest.mark.parametrize("share", [-0.1, 0.51, float("nan")])
+def test_no_other_share_is_covered(share: float) -> None:
+    schema = Schema(FEATURES, TARGETS["number"])
+    with pytest.raises(InvalidValueError, match="colluders"):
+        Plan.propose(schema, colluders=share, **TERMS)
 
 
 def test_colluders_learn_no_more_than_without_waves() -> None:

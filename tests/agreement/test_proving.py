@@ -43,6 +43,8 @@ def test_two_databases_ask_for_proofs_unless_it_is_said_otherwise() -> None:
     with pytest.raises(InvalidValueError, match=r"\$\.proofs"):  # a second text of it
         Plan.from_dict(plan.to_dict() | {"proofs": None})
     assert Plan.from_json(plan.to_json()) == plan
+    with pytest.raises(InfeasibleError, match="so large an epsilon"):
+        propose(proofs=True, epsilon=700)
 
 
 @pytest.mark.parametrize("wrong", [1, "yes", False, None])
@@ -50,11 +52,6 @@ def test_other_values_are_refused(wrong) -> None:
     document = AGREEMENT.to_dict() | {"proofs": wrong}
     with pytest.raises(InvalidValueError):
         Agreement.from_dict(document).verify()
-
-
-def test_proofs_need_an_epsilon_that_lets_something_be_refused() -> None:
-    with pytest.raises(InfeasibleError, match="so large an epsilon"):
-        propose(proofs=True, epsilon=700)
 
 
 def test_the_grid_of_other_agreements_is_refused() -> None:
@@ -123,6 +120,7 @@ def test_the_circuit_takes_every_vector_within_the_radius_and_none_beyond() -> N
     assert circuit.weights == tuple(part.counts.astype(int))
     assert sum(circuit.weights) * circuit.half**2 < MODULUS
     assert circuit.ceiling < MODULUS
+    assert AGREEMENT.proving.soundness < -76
 
 
 def test_weights_that_are_no_whole_numbers_are_rounded_down_and_hardly() -> None:
@@ -151,10 +149,6 @@ def test_blurred_records_are_short_and_rounded_without_bias() -> None:
     agreement.proving.circuit.encode(steps[:200].astype(np.int64))
     error = (table.numbers.mean(axis=0) - exact[0]) / (part.deviations / math.sqrt(count))
     assert np.abs(error).max() < 5  # rounded to the nearest it would be up to 3 more
-
-
-def test_soundness_is_far_below_what_is_asked_for() -> None:
-    assert AGREEMENT.proving.soundness < -76
 
 
 @pytest.mark.parametrize("reach", [3.7, 1000.3, 87_654.32])

@@ -41,7 +41,7 @@ def test_no_delta_makes_a_telling_submission_sound_private() -> None:
     assert "a great deal" in told
 
 
-def test_two_databases_never_hide_the_condition() -> None:
+def test_two_databases_never_hide_the_condition_nor_that_anyone_may_take_part() -> None:
     agreement = propose(quorum=5000, admission="invited")
     told = either_in_words(agreement)
     assert told.startswith("Office gets a masked share of each submission and University the seed")
@@ -53,16 +53,17 @@ def test_two_databases_never_hide_the_condition() -> None:
     together = together_in_words(LocalGuarantee(mu=9.0, epsilon=80.0, delta=1e-6))
     assert "Together they could learn a great deal" in together
     assert "The database" not in together
+    told = either_in_words(propose(admission="anyone"), ["Office", "Clinic"])
+    assert "and Clinic the seed" in told
+    assert "Invitations" not in told
+    assert "nothing keeps invented ones out" in told
 
 
-def test_releases_and_relations() -> None:
+def test_releases_relations_and_guesses_never_hide_the_worst_case() -> None:
     assert releases_in_words(ModelGuarantee(1, 1e-6, "replace", 1)) == "one model, once"
     assert "any number" in releases_in_words(ModelGuarantee(1, 1e-6, "replace", "any"))
     assert "record were replaced" in relation_in_words("replace")
     assert "blanked out" in relation_in_words("zero-out")
-
-
-def test_guesses_are_rounded_up_and_never_hide_the_worst_case() -> None:
     promise = ModelGuarantee(1, 1e-6, "replace", 1)
     assert "at most 74 times in 100; a coin" in guesses_in_words(promise, None, "it")
     assert "from it at most 55 times in 100" in guesses_in_words(promise, mu_of(1, 1e-6), "it")
@@ -70,13 +71,6 @@ def test_guesses_are_rounded_up_and_never_hide_the_worst_case() -> None:
     assert "could in the worst case tell from it which one" in guesses_in_words(weak, None, "it")
     assert "almost every time" in guesses_from_submission(LocalGuarantee(9.0, 80.0, 1e-6))
     assert "at most 60 times in 100" in guesses_from_submission(LocalGuarantee(0.5, 2.0, 1e-6))
-
-
-def test_where_anyone_may_take_part_no_invitation_is_said_to_keep_invented_people_out() -> None:
-    told = either_in_words(propose(admission="anyone"), ["Office", "Clinic"])
-    assert "and Clinic the seed" in told
-    assert "Invitations" not in told
-    assert "nothing keeps invented ones out" in told
 
 
 PROMISE = {"epsilon": 1, "delta": 1e-6, "quorum": 2000}
@@ -117,7 +111,7 @@ def agreement():
     return Agreement.propose(schema, epsilon=1, delta=1e-6, quorum=2000)
 
 
-def test_the_readers_curve_bounds_that_of_every_gaussian_mechanism_that_keeps_the_promise():
+def test_curves_are_those_of_gaussian_mechanisms():
     from blurfit.theory.gaussian import epsilon_of
 
     alpha = np.linspace(1e-6, 1 - 1e-6, 999)
@@ -126,9 +120,6 @@ def test_the_readers_curve_bounds_that_of_every_gaussian_mechanism_that_keeps_th
             epsilon = epsilon_of(mu, delta)
             truth = norm.cdf(norm.ppf(alpha) + mu)
             assert (truth <= readers_power(alpha, epsilon, delta) + 1e-12).all()
-
-
-def test_the_submissions_curve_is_that_of_the_best_test_between_two_gaussians():
     rng = np.random.default_rng(0)
     first, second = rng.normal(0, 1, 200_000), rng.normal(1.5, 1, 200_000)
     threshold = np.quantile(first, 0.9)
@@ -136,15 +127,12 @@ def test_the_submissions_curve_is_that_of_the_best_test_between_two_gaussians():
     assert found == pytest.approx((second > threshold).mean(), abs=0.005)
 
 
-def test_it_is_drawn_with_the_promise_in_its_legend(agreement):
+def test_an_agreement_is_drawn_and_shown_in_a_notebook(agreement):
     axes = agreement.plot()
     legend = [text.get_text() for text in axes.get_legend().get_texts()]
     assert legend[-1] == "what is published, ε = 1, δ = 1e-06"
     assert len(axes.lines) == 3
     assert agreement.plot(axes) is axes
-
-
-def test_a_notebook_shows_a_table_in_which_names_are_text(agreement):
     shown = agreement._repr_html_()
     assert "age &lt;b&gt;" in shown
     assert agreement.fingerprint in shown

@@ -23,13 +23,17 @@ SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 1
 PROMISE = {"epsilon": 1.0, "delta": 1e-6, "quorum": 50}
 
 
-def test_the_agreement_follows_from_schema_and_terms() -> None:
+def test_the_agreement_follows_from_schema_and_terms_and_no_other_names() -> None:
     chosen = PROMISE | {"mechanism": "input", "weight_bound": 2.0, "l2": 0.5}
     terms = Terms(**chosen)
     assert Agreement.propose(SCHEMA, terms) == Agreement.propose(SCHEMA, **chosen)
     assert Terms.of(**chosen) == terms
     with pytest.raises(AttributeError):
         terms.epsilon = 2.0
+    with pytest.raises(InvalidValueError, match=r"among epsilon, .*epsilom"):
+        Agreement.propose(SCHEMA, **PROMISE, epsilom=1)
+    with pytest.raises(InvalidValueError, match="delta"):
+        Agreement.propose(SCHEMA, epsilon=1)
 
 
 def test_json_gives_the_same_terms_and_refuses_others() -> None:
@@ -48,21 +52,11 @@ def test_every_term_has_words_for_people() -> None:
     assert all(one["description"].strip() for one in schema["properties"].values())
 
 
-def test_names_that_are_no_terms_are_refused() -> None:
-    with pytest.raises(InvalidValueError, match=r"among epsilon, .*epsilom"):
-        Agreement.propose(SCHEMA, **PROMISE, epsilom=1)
-    with pytest.raises(InvalidValueError, match="delta"):
-        Agreement.propose(SCHEMA, epsilon=1)
-
-
 @pytest.mark.parametrize(
     ("mechanism", "term"),
     [
-        ("moment", {"weight_bound": 2.0}),
-        ("moment", {"l1": 0.5}),
-        ("moment", {"l2": 0.5}),
-        ("moment", {"loss": "squared"}),
-        ("moment", {"rule": "published"}),
+        *(("moment", {name: 2.0}) for name in ("weight_bound", "l1", "l2")),
+        *(("moment", {"loss": "squared"}), ("moment", {"rule": "published"})),
         ("moment", {"approximation": "chebyshev"}),
         ("input", {"constant": 0.5}),
         ("input", {"weights": {"age": 1.0, "income": 1.0}}),
@@ -75,16 +69,24 @@ def test_the_other_mechanisms_terms_are_refused_by_name(mechanism, term) -> None
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    ("wrong", "message"),
     [
-        *({"epsilon": 0}, {"epsilon": -1.0}, {"delta": 0.0}, {"delta": 1.0}, {"quorum": 0}),
-        *({"quorum": 2**53 + 1}, {"quorum": 2.5}, {"mechanism": "other"}),
-        *({"neighbours": "other"}, {"constant": float("inf")}, {"local_epsilon": float("nan")}),
+        *(({"epsilon": 0}, "epsilon"), ({"epsilon": -1.0}, "epsilon"), ({"delta": 0.0}, "delta")),
+        *(({"delta": 1.0}, "delta"), ({"delta": 1e-31}, "delta=1e-31"), ({"quorum": 0}, "quorum")),
+        *(({"quorum": 2**53 + 1}, "quorum"), ({"quorum": 2.5}, "quorum")),
+        *(({"mechanism": "other"}, "mechanism"), ({"neighbours": "other"}, "neighbours")),
+        ({"constant": float("inf")}, "constant"),
+        ({"local_epsilon": float("nan")}, "local_epsilon"),
+        ({"database_noise": 1}, "database_noise=1"),
+        ({"database_noise": True, "epsilon": 501.0}, r"epsilon=501\.0"),
+        ({"public_rows": "0A" * 32}, "lower case"),
+        ({"public_rows": b"0a" * 32}, "SHA-256"),
     ],
 )
-def test_impossible_terms_are_refused(wrong) -> None:
-    with pytest.raises(InvalidValueError):
-        Terms.of(**PROMISE | wrong)
+def test_impossible_terms_are_refused(wrong, message) -> None:
+    for made in (Terms.of, Terms):
+        with pytest.raises(InvalidValueError, match=message):
+            made(**PROMISE | wrong)
 
 
 def test_there_is_a_signing_key_for_each_database_or_none() -> None:
@@ -114,7 +116,7 @@ def test_there_is_a_signing_key_for_each_database_or_none() -> None:
             Agreement.from_dict(plain.to_dict() | {"signing_keys": wrong}).verify()
 
 
-def test_a_default_is_not_written_and_keeps_the_fingerprint() -> None:
+def test_a_default_is_not_written_in_agreements_and_plans() -> None:
     plain, said = (
         Agreement.propose(SCHEMA, **PROMISE, **more) for more in ({}, {"admission": "invited"})
     )
@@ -124,6 +126,14 @@ def test_a_default_is_not_written_and_keeps_the_fingerprint() -> None:
     assert anyone.to_dict() == plain.to_dict() | {"admission": "anyone"}
     assert anyone.fingerprint != plain.fingerprint
     assert Agreement.from_json(anyone.to_json()) == anyone
+    plain, anyone = (
+        Plan.propose(SCHEMA, waves=2, **PROMISE, admission=who) for who in ("invited", "anyone")
+    )
+    assert anyone.to_dict() == plain.to_dict() | {"admission": "anyone"}
+    assert Plan.from_json(anyone.to_json()) == anyone
+    assert (plain.first().admission, anyone.first().admission) == ("invited", "anyone")
+    with pytest.raises(InvalidValueError):
+        Plan.from_dict(plain.to_dict() | {"admission": "invited"})
 
 
 @pytest.mark.parametrize("value", ["invited", "nobody", None, 1])
@@ -135,20 +145,7 @@ def test_a_default_that_is_written_out_and_what_nobody_knows_are_refused(value) 
         Agreement.from_dict(document | {"more": 1})
 
 
-def test_a_plan_has_them_too_and_hands_them_to_each_wave() -> None:
-    plain, anyone = (
-        Plan.propose(SCHEMA, waves=2, **PROMISE, admission=who) for who in ("invited", "anyone")
-    )
-    assert anyone.to_dict() == plain.to_dict() | {"admission": "anyone"}
-    assert Plan.from_json(anyone.to_json()) == anyone
-    assert (plain.first().admission, anyone.first().admission) == ("invited", "anyone")
-    with pytest.raises(InvalidValueError):
-        Plan.from_dict(plain.to_dict() | {"admission": "invited"})
-
-
 # ---- each rule refuses what it is about, and names the value
-
-
 LARGER = {"epsilon": 1.0, "delta": 1e-6, "quorum": 5000}
 ADULTS = Schema([Numeric("age", 18, 80)], Numeric("income", 0, 200_000))
 INPUT = {"mechanism": "input", "weight_bound": 2.0}
@@ -156,25 +153,18 @@ ROWS = "0a" * 32
 TWO = (Database("A", "https://a.example"), Database("B", "https://b.example"))
 
 
-def test_what_is_in_order_passes() -> None:
+def test_what_is_in_order_passes_and_goes_together() -> None:
     Terms(**PROMISE | {"delta": LEAST_DELTA, "public_rows": ROWS})
     Terms(**PROMISE | {"epsilon": MOST_EPSILON_BEHIND_NOISE, "database_noise": True})
     Terms(**PROMISE | {"epsilon": 10 * MOST_EPSILON_BEHIND_NOISE})
-
-
-@pytest.mark.parametrize(
-    ("choices", "message"),
-    [
-        ({"delta": 1e-31}, "delta=1e-31"),
-        ({"database_noise": 1}, "database_noise=1"),
-        ({"database_noise": True, "epsilon": 501.0}, r"epsilon=501\.0"),
-        ({"public_rows": "0A" * 32}, "lower case"),
-        ({"public_rows": b"0a" * 32}, "SHA-256"),
-    ],
-)
-def test_everything_else_is_refused(choices, message) -> None:
-    with pytest.raises(InvalidValueError, match=message):
-        Terms(**PROMISE | choices)
+    # Public rows and noise of the databases with waves, at one database and at two.
+    for databases in ((), TWO):
+        choices = {"databases": databases, "public_rows": ROWS, "database_noise": True}
+        plan = Plan.propose(ADULTS, waves=2, admission="anyone", **LARGER, **choices)
+        again = Plan.from_json(plan.to_json())
+        assert again.first().public_rows == ROWS
+        assert again.first().weights == Plan.propose(ADULTS, waves=2, **LARGER).first().weights
+        again.verify()
 
 
 @pytest.mark.parametrize(
@@ -222,14 +212,3 @@ def test_what_a_time_to_an_event_excludes_is_refused(choices, reason) -> None:
 def test_an_agreement_that_says_so_is_refused_too(change) -> None:
     with pytest.raises(InfeasibleError):
         replace(Agreement.propose(ADULTS, **LARGER, **INPUT), **change).verify()
-
-
-def test_all_else_goes_together() -> None:
-    """Public rows and noise of the databases with waves, at one database and at two."""
-    for databases in ((), TWO):
-        choices = {"databases": databases, "public_rows": ROWS, "database_noise": True}
-        plan = Plan.propose(ADULTS, waves=2, admission="anyone", **LARGER, **choices)
-        again = Plan.from_json(plan.to_json())
-        assert again.first().public_rows == ROWS
-        assert again.first().weights == Plan.propose(ADULTS, waves=2, **LARGER).first().weights
-        again.verify()

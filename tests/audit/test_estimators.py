@@ -47,18 +47,14 @@ def test_an_honest_estimator_is_not_accused() -> None:
     assert all(one.gaussian is None for one in found)
 
 
-@pytest.fixture(scope="module")
-def quiet():
+def test_too_little_noise_is_caught_and_more_pairs_ask_for_more_evidence() -> None:
     """Of an eighth of the noise: by these trials the found ε is 1.9, give or take 0.2."""
     (found,) = findings(NoisyMean(quiet=8.0), "target", trials=400)
-    return found
-
-
-def test_too_little_noise_is_caught(quiet) -> None:
-    found = quiet
     assert found.broken
     assert 1.0 < found.counted < 8.0
     assert found.promised == 1.0
+    beside = findings(NoisyMean(quiet=8.0), "target", "features", trials=400)[0]
+    assert beside.counted < found.counted
 
 
 def test_a_diagonal_without_noise_is_caught_by_scale_alone() -> None:
@@ -96,11 +92,6 @@ def test_the_public_code_of_a_rival_is_caught_and_its_repair_is_not() -> None:
     assert not honest.broken
 
 
-def test_more_pairs_ask_for_more_evidence_each(quiet) -> None:
-    beside = findings(NoisyMean(quiet=8.0), "target", "features", trials=400)[0]
-    assert beside.counted < quiet.counted
-
-
 @pytest.mark.parametrize("labels", [False, True])
 @pytest.mark.parametrize("name", PAIRS)
 def test_named_pairs_are_neighbours_within_the_range(name, labels) -> None:
@@ -115,7 +106,7 @@ def test_named_pairs_are_neighbours_within_the_range(name, labels) -> None:
             assert set(y) == {0, 1}
 
 
-def test_tables_that_are_no_neighbours_are_refused() -> None:
+def test_pairs_differ_in_one_row_or_one_person() -> None:
     X, y = np.zeros((4, 1)), np.zeros(4)
     with pytest.raises(InvalidValueError, match="0 rows differ"):
         Tables("same", (X, y), (X, y))
@@ -123,6 +114,11 @@ def test_tables_that_are_no_neighbours_are_refused() -> None:
         Tables("far", (X, y), (X + 1, y))
     with pytest.raises(InvalidValueError, match="same rows and columns"):
         Tables("longer", (X, y), (X[:3], y[:3]))
+    pair = pair_of("target", Range(rows=5, rows_each=3))
+    assert len(pair.first[1]) == 15
+    assert (pair.first[1] != pair.second[1]).sum() == 3
+    with pytest.raises(InvalidValueError, match="rows of one person"):
+        Tables("two", pair.first, pair.second)
 
 
 @pytest.mark.parametrize("known", [{"rows": 3}, {"columns": 0}, {"features": (1, 1)}])
@@ -150,8 +146,6 @@ def test_a_fit_that_fails_is_told_with_its_reason() -> None:
 
 
 # ---- people with several rows
-
-
 def test_a_fit_by_person_keeps_its_promise_and_a_row_wise_one_tells_more() -> None:
     """Eight rows each. Row by row the promise is to a row, and a warning says so elsewhere."""
     from blurfit.estimators import MomentPerturbationRegressor
@@ -176,11 +170,3 @@ def test_a_fit_by_person_keeps_its_promise_and_a_row_wise_one_tells_more() -> No
     assert not by_person.broken
     assert by_row.broken
     assert by_row.counted > 1.0 >= by_person.counted
-
-
-def test_pairs_differ_in_one_person() -> None:
-    pair = pair_of("target", Range(rows=5, rows_each=3))
-    assert len(pair.first[1]) == 15
-    assert (pair.first[1] != pair.second[1]).sum() == 3
-    with pytest.raises(InvalidValueError, match="rows of one person"):
-        Tables("two", pair.first, pair.second)

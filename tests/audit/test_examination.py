@@ -81,11 +81,6 @@ def test_own_attacks_are_tried_too() -> None:
     assert one.counted > 5
 
 
-def test_too_few_trials_are_refused() -> None:
-    with pytest.raises(InvalidValueError, match="trials=99"):
-        found(gaussians(0.0), trials=99)
-
-
 def test_bars_are_as_long_as_what_was_found() -> None:
     axes = Findings([KEPT, BROKEN]).plot()
     kept, broken = axes.patches
@@ -99,8 +94,6 @@ def test_bars_are_as_long_as_what_was_found() -> None:
 
 
 # ---- attacks
-
-
 TRIALS = 4000
 
 
@@ -117,16 +110,13 @@ def releases(shift, spread, seed: int = 0):
     return (sides[0], sides[1]), (sides[2], sides[3])
 
 
-def test_linear_finds_a_shift_and_quadratic_a_spread() -> None:
+def test_linear_finds_a_shift_and_shared_noise_and_quadratic_a_spread() -> None:
     training, fresh = releases(np.array([2.0, 0, -2]), 1.0)
     assert shown(linear(*training), training, fresh) > 4
     assert shown(along([1.0, 0, -1]), training, fresh) > 4
     training, fresh = releases(0.0, np.array([1.0, 4.0, 1.0]))
     assert shown(quadratic(*training), training, fresh) > 2
     assert shown(linear(*training), training, fresh) < 1
-
-
-def test_linear_finds_noise_that_two_numbers_share() -> None:
     generator = np.random.default_rng(2)
 
     def side(value: float) -> np.ndarray:
@@ -137,12 +127,7 @@ def test_linear_finds_noise_that_two_numbers_share() -> None:
     assert shown(linear(*training), training, fresh) > 6
 
 
-def test_lowest_bit_knows_the_last_bit() -> None:
-    numbers = np.array([[1.0], [0.75], [-0.375], [2.0**-1074], [0.0], [3 * 2.0**40]])
-    assert lowest_bit(0)(numbers).tolist() == [0, -2, -3, -1074, 1100, 40]
-
-
-def test_float_noise_betrays_what_it_was_added_to() -> None:
+def test_the_lowest_bit_of_float_noise_betrays_what_it_was_added_to() -> None:
     """1 + noise is a multiple of 2⁻⁵³ where noise alone is not."""
     generator = np.random.default_rng(3)
     training, fresh = (
@@ -151,6 +136,8 @@ def test_float_noise_betrays_what_it_was_added_to() -> None:
     )
     score = candidates(*training)["lowest bit"]
     assert shown(score, training, fresh) > 5
+    numbers = np.array([[1.0], [0.75], [-0.375], [2.0**-1074], [0.0], [3 * 2.0**40]])
+    assert lowest_bit(0)(numbers).tolist() == [0, -2, -3, -1074, 1100, 40]
 
 
 @pytest.mark.parametrize("name", ["linear", "quadratic", "lowest bit"])
@@ -166,8 +153,6 @@ def test_long_releases_have_no_quadratic_attacker() -> None:
 
 
 # ---- count bounds
-
-
 @pytest.mark.parametrize(("count", "trials"), [(0, 10), (1, 10), (5, 10), (10, 10), (37, 4000)])
 @pytest.mark.parametrize("alpha", [0.05, 1e-6])
 def test_proportions_are_clopper_and_pearsons(count: int, trials: int, alpha: float) -> None:
@@ -177,12 +162,14 @@ def test_proportions_are_clopper_and_pearsons(count: int, trials: int, alpha: fl
     assert proportion_ceiling(count, trials, alpha) == pytest.approx(most, rel=1e-9)
 
 
-def test_epsilon_by_hand() -> None:
+def test_epsilon_by_hand_and_for_equal_trials_alone() -> None:
     p = binomtest(900, 1000, alternative="greater").proportion_ci(0.975, "exact").low
     q = binomtest(100, 1000, alternative="less").proportion_ci(0.975, "exact").high
     assert epsilon_floor(900, 100, 1000, 0.01, 0.05) == pytest.approx(math.log((p - 0.01) / q))
     assert epsilon_floor(100, 900, 1000, 0.01, 0.05) == 0
     assert epsilon_floor(5, 0, 1000, 0.9, 0.05) == 0  # δ covers it
+    with pytest.raises(InvalidValueError, match="3 and 2"):
+        counted_epsilon(Event(0.0, True, False), np.ones(3), np.ones(2), 0.0, 0.05)
 
 
 def test_the_best_event_is_found_on_either_side() -> None:
@@ -226,19 +213,11 @@ def test_gaussian_mu_is_a_lower_bound_and_near(mu: float) -> None:
     assert swapped == pytest.approx(found)
 
 
-def test_without_the_bridge_nothing_is_assumed() -> None:
+def test_gaussian_readings_assume_nothing_without_the_bridge_nor_without_noise() -> None:
     """Far apart: counting alone ends near Φ⁻¹ of one in the number of trials, on either side."""
     generator = np.random.default_rng(3)
     scores = generator.normal(size=(4, 10_000)) + np.array([[45], [0], [45], [0]])
     pairs = (scores[0], scores[1]), (scores[2], scores[3])
     assert 5 < gaussian_mu(*pairs, 0.01, bridge=False) < 8 < gaussian_mu(*pairs, 0.01, bridge=True)
-
-
-def test_no_noise_at_all_is_not_read_as_gaussian() -> None:
     constant = np.ones(100)
     assert gaussian_mu((constant, constant), (constant, constant), 0.01, bridge=True) == 0
-
-
-def test_unequal_trials_are_refused() -> None:
-    with pytest.raises(InvalidValueError, match="3 and 2"):
-        counted_epsilon(Event(0.0, True, False), np.ones(3), np.ones(2), 0.0, 0.05)

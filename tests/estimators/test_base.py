@@ -126,7 +126,7 @@ def test_in_a_pipeline_and_cross_validated(kind) -> None:
 
 
 @all_kinds
-def test_feature_names_are_kept(kind) -> None:
+def test_feature_names_are_kept_and_each_is_there_once(kind) -> None:
     X, y = data(kind)
     frame = pd.DataFrame(X, columns=["age", "hours", "target"])
     estimator = make(kind).fit(frame, pd.Series(y, name="income"))
@@ -138,12 +138,8 @@ def test_feature_names_are_kept(kind) -> None:
         estimator.predict(frame.rename(columns={"age": "years"}))
     with pytest.raises(ValueError, match="same order as they were in fit"):
         estimator.predict(frame[["hours", "age", "target"]])
-
-
-@all_kinds
-def test_names_where_there_are_none(kind) -> None:
-    X, y = data(kind)
-    assert make(kind).fit(X, y).agreement_.schema.columns == ("x0", "x1", "x2", "(intercept)")
+    with pytest.raises(ValueError, match="unique column names"):
+        make(kind).fit(pd.DataFrame(X, columns=["a", "b", "a"]), y)
 
 
 def test_a_feature_may_have_the_targets_name() -> None:
@@ -155,13 +151,6 @@ def test_a_feature_may_have_the_targets_name() -> None:
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     fitted = make(MomentPerturbationRegressor).fit(frame, pd.Series(y, name="b"))
     assert fitted.agreement_.schema.target.name == "b_"
-
-
-@all_kinds
-def test_two_columns_of_one_name_are_refused(kind) -> None:
-    X, y = data(kind)
-    with pytest.raises(ValueError, match="unique column names"):
-        make(kind).fit(pd.DataFrame(X, columns=["a", "b", "a"]), y)
 
 
 @all_kinds
@@ -267,7 +256,7 @@ def test_fresh_noise_by_default_and_a_seed_only_for_experiments(kind) -> None:
 
 
 @all_kinds
-def test_what_is_promised_is_what_was_agreed(kind) -> None:
+def test_what_is_promised_is_what_was_agreed_of_fits_and_of_submissions(kind) -> None:
     fitted = make(kind, epsilon=0.5, delta=1e-5, neighbours="zero-out").fit(*data(kind))
     fitted.agreement_.verify()
     assert fitted.model_.agreement is fitted.agreement_
@@ -277,10 +266,6 @@ def test_what_is_promised_is_what_was_agreed(kind) -> None:
     assert (stated.epsilon, stated.delta, stated.neighbours) == (0.5, 1e-5, "zero-out")
     kept = fitted.guarantee_
     assert (kept.epsilon, kept.delta, kept.neighbours) == (0.5, 1e-5, "zero-out")
-
-
-@all_kinds
-def test_a_local_target_raises_the_noise(kind) -> None:
     X, y = data(kind)
     free = make(kind).fit(X, y).agreement_.calibration
     bound = make(kind, local_epsilon=2.0, local_delta=1e-4).fit(X, y).agreement_.calibration
@@ -414,7 +399,7 @@ def test_every_parameter_and_attribute_is_documented_on_the_estimator_itself(kin
 
 
 @all_kinds
-def test_summary_estimates_and_reprs(kind) -> None:
+def test_summaries_estimates_and_reprs_tell_nothing_before_a_fit(kind) -> None:
     X, y = data(kind, rows=5000)
     once = {"waves": 1} if "Moment" in kind.__name__ else {}
     fitted = make(kind, epsilon=20.0, **once).fit(X, y)
@@ -431,10 +416,6 @@ def test_summary_estimates_and_reprs(kind) -> None:
     else:
         with pytest.raises(InfeasibleError, match="standard errors would be a second release"):
             fitted.estimates()
-
-
-@all_kinds
-def test_before_a_fit_there_is_nothing_to_tell(kind) -> None:
     with pytest.raises(NotFittedError):
         kind().summary()
     assert kind.__name__ in kind()._repr_html_()

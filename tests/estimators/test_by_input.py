@@ -41,7 +41,7 @@ def test_one_pass_is_the_sum_of_what_each_row_would_send(place: int, intercept: 
     )
 
 
-def test_models_of_several_classes_share_the_promise() -> None:
+def test_several_classes_share_the_promise_and_the_ball_is_public() -> None:
     schema = Schema(COLUMNS, TARGETS[1])
     estimator = InputPerturbationClassifier(
         epsilon=30.0, delta=1e-6, local_epsilon=200.0, local_delta=1e-6
@@ -54,9 +54,6 @@ def test_models_of_several_classes_share_the_promise() -> None:
     assert 3 * three.calibration.kept.epsilon <= 30.0
     local = three.calibration.local
     assert mu_of(local.epsilon, local.delta) * np.sqrt(3) <= mu_of(200.0, 1e-6) * (1 + 1e-6)
-
-
-def test_the_ball_is_public_unless_it_is_stated() -> None:
     schema = Schema(COLUMNS, TARGETS[0])
     by_default = InputPerturbationRegressor(epsilon=20.0).agreement_for(schema, 3000)
     again = InputPerturbationRegressor(epsilon=20.0).agreement_for(schema, 3000)

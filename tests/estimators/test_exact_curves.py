@@ -53,14 +53,9 @@ def test_counts(law: str) -> None:
     t = (X - X.mean(axis=0)) / X.std(axis=0) @ SLOPES / 3
     rate = np.exp(t) * generator.gamma(1.0, 1.0, ROWS) if law == "wrong" else np.exp(t)
     y = np.minimum(generator.poisson(2 * rate), 40).astype(float)
-    model = MomentPerturbationRegressor(
-        epsilon=8.0,
-        delta=1 / ROWS**2,
-        bounds=(-1, 1),
-        target_bounds=(0, 40),
-        family="poisson",
-        random_state=5,
-    ).fit(X, y)
+    public = {"bounds": (-1, 1), "target_bounds": (0, 40), "family": "poisson"}
+    model = MomentPerturbationRegressor(epsilon=8.0, delta=1 / ROWS**2, random_state=5, **public)
+    model.fit(X, y)
     best = likeliest(X, y, lambda t: (np.exp(np.minimum(t, 5)), np.exp(np.minimum(t, 5))))
 
     def loss(score: np.ndarray) -> float:

@@ -17,15 +17,8 @@ from blurfit.theory.gaussian import delta_of, mu_of
 def model(**terms) -> PublishedModel:
     schema = Schema([Numeric("a", 0, 1)], Binary("b"))
     settings = {"epsilon": 1.0, "delta": 1e-6, "quorum": 100, **terms}
-    return PublishedModel(
-        agreement=Agreement.propose(schema, **settings),
-        target="b",
-        features=("a",),
-        weights=np.zeros((1, 2)),
-        count=100,
-        method="by hand",
-        held=True,
-    )
+    agreement, weights = Agreement.propose(schema, **settings), np.zeros((1, 2))
+    return PublishedModel(agreement, "b", ("a",), weights, 100, "by hand", held=True)
 
 
 @given(st.floats(0.01, 20), st.floats(1e-12, 1e-3), st.integers(2, 50))
@@ -65,18 +58,19 @@ def test_words() -> None:
     assert "They saw every record, before any noise: nothing is promised against them" in (
         kept.statement
     )
-
-
-def test_words_for_the_weaker_relation() -> None:
     kept = FitGuarantee.of(model(neighbours="zero-out"))
     assert kept.neighbours == "zero-out"
     assert "leaving one row out" in kept.statement
-
-
-def test_a_seed_voids_it() -> None:
-    kept = FitGuarantee.of(replace(model(), caveats=(SEEDED,)))
-    assert (kept.epsilon, kept.delta, kept.private) == (None, None, False)
-    assert kept.statement == SEEDED
+    one = replace(model(mechanism="input", weight_bound=1.0, epsilon=1 / 3), models=3)
+    kept = FitGuarantee.of(one)
+    assert kept.epsilon == 1.0
+    assert "divided among 3 models" in kept.statement
+    assert "basic composition" in kept.statement
+    assert "Further models of `moments_` are free" in FitGuarantee.of(model()).statement
+    public = FitGuarantee.of(replace(model(), public_rows=77)).statement
+    assert "The 77 rows of public_X are taken to be public" in public
+    by_input = FitGuarantee.of(model(mechanism="input", weight_bound=1.0)).statement
+    assert "moments_" not in by_input
 
 
 def test_the_papers_rule_is_not_proved() -> None:
@@ -87,19 +81,3 @@ def test_the_papers_rule_is_not_proved() -> None:
     both = FitGuarantee.of(replace(paper, caveats=(SEEDED,)))
     assert "NOT PRIVATE" in both.statement
     assert "NOT PROVED" in both.statement
-
-
-def test_a_split_promise_is_said() -> None:
-    one = replace(model(mechanism="input", weight_bound=1.0, epsilon=1 / 3), models=3)
-    kept = FitGuarantee.of(one)
-    assert kept.epsilon == 1.0
-    assert "divided among 3 models" in kept.statement
-    assert "basic composition" in kept.statement
-
-
-def test_what_is_free_and_what_is_assumed_is_said() -> None:
-    assert "Further models of `moments_` are free" in FitGuarantee.of(model()).statement
-    public = FitGuarantee.of(replace(model(), public_rows=77)).statement
-    assert "The 77 rows of public_X are taken to be public" in public
-    by_input = FitGuarantee.of(model(mechanism="input", weight_bound=1.0)).statement
-    assert "moments_" not in by_input

@@ -24,13 +24,9 @@ TRUTH = {"age": 0.03, "remote": -0.5, "region=south": 0.2, "region=west": 0.6}
 def staff(people: int, seed: int = 0, *, steep: bool = False):
     """Return features, exits, and a matrix in the user's units; `steep` hazards are no log-odds."""
     generator = np.random.default_rng(seed)
-    frame = pd.DataFrame(
-        {
-            "age": generator.uniform(20, 60, people),
-            "remote": generator.integers(0, 2, people),
-            "region": generator.choice(["north", "south", "west"], people),
-        }
-    )
+    age, remote = generator.uniform(20, 60, people), generator.integers(0, 2, people)
+    region = generator.choice(["north", "south", "west"], people)
+    frame = pd.DataFrame({"age": age, "remote": remote, "region": region})
     levels = [(frame["region"] == name) * 1.0 for name in ("south", "west")]
     x = np.column_stack([frame["age"], frame["remote"], *levels])
     score = x @ list(TRUTH.values()) - 3.8
@@ -107,7 +103,7 @@ def test_estimates_lie_around_the_truth_by_their_errors() -> None:
     assert model.plot(by="region").get_legend() is not None
 
 
-def test_what_is_spent_once_and_told() -> None:
+def test_what_is_spent_once_and_told_to_whom() -> None:
     frame, y, _ = staff(20_000)
     with Budget(epsilon=2, delta=1e-6) as budget:
         model = fitted(frame, y, epsilon=2.0)
@@ -121,6 +117,12 @@ def test_what_is_spent_once_and_told() -> None:
         assert words in told
     assert "<table" in model._repr_html_()
     assert "LogisticSurvivalModel" in repr(model.model_)
+    frame, y, _ = staff(6000)
+    with Budget(epsilon=8, delta=1e-6) as budget:
+        model = MomentPerturbationSurvival(bounds=SCHEMA, epsilon=8.0, model="logistic")
+        model.fit(frame, y, groups=np.arange(6000) // 2)
+    assert "3,000 people" in repr(budget)
+    assert "all rows of one person" in model.guarantee_.statement
 
 
 def test_too_few_events_are_refused_with_the_number_needed() -> None:
@@ -172,12 +174,3 @@ def test_several_spells_of_a_person_count_as_one(model) -> None:
     )
     halves = MomentPerturbationSurvival(**settings).fit(frame, y, groups=np.arange(3000) // 2)
     np.testing.assert_allclose(other.coef_, halves.coef_, rtol=1e-3, atol=1e-4)
-
-
-def test_a_promise_to_people_says_so() -> None:
-    frame, y, _ = staff(6000)
-    with Budget(epsilon=8, delta=1e-6) as budget:
-        model = MomentPerturbationSurvival(bounds=SCHEMA, epsilon=8.0, model="logistic")
-        model.fit(frame, y, groups=np.arange(6000) // 2)
-    assert "3,000 people" in repr(budget)
-    assert "all rows of one person" in model.guarantee_.statement

@@ -227,13 +227,7 @@ def test_groups_that_name_nobody_are_refused_without_telling_them(groups) -> Non
     assert "'a'" not in str(caught.value)
 
 
-def test_input_perturbation_refuses_people() -> None:
-    X, y, whose = visits()
-    with pytest.raises(InvalidValueError, match="no groups with input"):
-        InputPerturbationRegressor(bounds=(-1, 1), target_bounds=(-1, 1)).fit(X, y, groups=whose)
-
-
-def test_repeated_people_without_groups_are_warned_of() -> None:
+def test_people_are_refused_by_input_and_warned_of_without_groups() -> None:
     X, y, whose = visits()
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     model = regressor(epsilon=1.0, waves=1)
@@ -248,6 +242,8 @@ def test_repeated_people_without_groups_are_warned_of() -> None:
         MomentPerturbationRegressor(bounds=schema, waves=1).fit(named, y)
     model.fit(frame.set_index(whose), y, groups=whose)  # nothing to warn of
     model.fit(frame, y)
+    with pytest.raises(InvalidValueError, match="no groups with input"):
+        InputPerturbationRegressor(bounds=(-1, 1), target_bounds=(-1, 1)).fit(X, y, groups=whose)
 
 
 @seeded
@@ -260,8 +256,6 @@ def test_groups_are_routed() -> None:
 
 
 # ---- within and between people
-
-
 def confounded(people: int = 4000, seed: int = 0, rows: int = 6):
     """Return rows whose slope is 0.5 within people, and nearer to 1.5 between them."""
     generator = np.random.default_rng(seed)
@@ -393,14 +387,9 @@ def test_no_errors_are_told_of_a_wave_that_cuts_most_people() -> None:
         X[:, 1] = X[:, 1] < 0
         y = X @ slopes + generator.normal(0, 0.12, 1000)[whose]
         y += generator.normal(0, 0.12, len(whose))
-        model = MomentPerturbationRegressor(
-            bounds=([-1, 0], [1, 1]),
-            target_bounds=(-1, 1),
-            epsilon=2.0,
-            delta=1e-6,
-            effects="within",
-            random_state=seed,
-        )
+        asked = {"epsilon": 2.0, "delta": 1e-6, "effects": "within", "random_state": seed}
+        bounds = {"bounds": ([-1, 0], [1, 1]), "target_bounds": (-1, 1)}
+        model = MomentPerturbationRegressor(**bounds, **asked)
         for told in model.fit(X, y, groups=whose).model_.inference:
             found += [
                 abs(one.value - slope) / one.standard_error

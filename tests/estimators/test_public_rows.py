@@ -134,11 +134,7 @@ def test_several_classes_have_a_curve_each() -> None:
     X, y = people(20_000, 0)
     y = y + (X["age"] > 80)  # young and not, old and not, very old
     model = MomentPerturbationClassifier(
-        epsilon=10.0,
-        bounds=BOUNDS,
-        classes=[0, 1, 2],
-        public_X=people(2000, 1)[0],
-        random_state=0,
+        epsilon=10.0, bounds=BOUNDS, classes=[0, 1, 2], public_X=people(2000, 1)[0], random_state=0
     ).fit(X, y)
     chances = model.predict_proba(X)
     assert chances.sum(axis=1) == pytest.approx(1)

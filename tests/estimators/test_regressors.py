@@ -42,7 +42,7 @@ def test_little_noise_gives_what_least_squares_gives(kind) -> None:
 
 
 @BOTH
-def test_predictions_are_the_published_models(kind) -> None:
+def test_predictions_are_the_published_models_and_beyond_the_bounds_the_line_goes_on(kind) -> None:
     """X·coef_ + intercept_ in the user's units, against the weights of encoded records."""
     X, y = people(500)
     fitted = regressor(kind).fit(X, y)
@@ -53,11 +53,6 @@ def test_predictions_are_the_published_models(kind) -> None:
     line = X @ fitted.coef_ + fitted.intercept_
     aim = fitted.model_.aim
     np.testing.assert_allclose(fitted.predict(X), np.clip(line, aim.lower, aim.upper))
-
-
-@BOTH
-def test_beyond_the_bounds_the_line_goes_on_as_far_as_the_targets(kind) -> None:
-    fitted = regressor(kind).fit(*people(500))
     steps = np.array([UPPER, 1.01 * UPPER, -1e6 * UPPER, 1e6 * UPPER])
     line = steps @ fitted.coef_ + fitted.intercept_
     ends = fitted.model_.aim.lower, fitted.model_.aim.upper
@@ -65,9 +60,15 @@ def test_beyond_the_bounds_the_line_goes_on_as_far_as_the_targets(kind) -> None:
     assert sorted(fitted.predict(steps)[2:]) == list(ends)
 
 
-def test_without_an_intercept_the_middle_is_the_middle() -> None:
+def test_intercept_split_and_rule_are_handed_on() -> None:
     fitted = regressor(InputPerturbationRegressor, fit_intercept=False).fit(*people(500))
     assert fitted.predict([(LOWER + UPPER) / 2])[0] == pytest.approx(15_000)
+    kind = InputPerturbationRegressor
+    assert regressor(kind, split=0.3).fit(*people(100)).agreement_.calibration.split == 0.3
+    paper = regressor(kind, rule="published", random_state=None).fit(*people(100))
+    assert paper.agreement_.calibration.rule == "published"
+    assert not paper.guarantee_.private
+    assert "NOT PROVED" in paper.guarantee_.statement
 
 
 @BOTH
@@ -118,12 +119,3 @@ def test_standard_errors_come_with_moments() -> None:
     assert intercept.name == "(intercept)"
     for effect, truth in zip(effects, (100, 300, -2000), strict=True):
         assert effect.lower < truth < effect.upper
-
-
-def test_split_and_rule_are_handed_on() -> None:
-    kind = InputPerturbationRegressor
-    assert regressor(kind, split=0.3).fit(*people(100)).agreement_.calibration.split == 0.3
-    paper = regressor(kind, rule="published", random_state=None).fit(*people(100))
-    assert paper.agreement_.calibration.rule == "published"
-    assert not paper.guarantee_.private
-    assert "NOT PROVED" in paper.guarantee_.statement

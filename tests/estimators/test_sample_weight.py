@@ -50,20 +50,17 @@ def test_weights_take_a_selection_bias_away() -> None:
     assert "weighted (0.4 on average)" in str(model.summary())
 
 
-def test_a_small_average_weight_is_told_with_what_it_costs() -> None:
-    x, y, weight = selected(5000)
-    model = fitted(x, y, weight / 20, epsilon=100.0)
-    assert "are 0.02 on average" in str(model.moments_.mean("target"))
-    assert "50 times as large" in model.model_.method
-
-
-def test_noise_does_not_depend_on_the_weights_that_there_are() -> None:
+def test_noise_depends_on_no_weight_and_small_ones_are_told() -> None:
     """Half of all weights are under the same contract, of which the bound is a part."""
     x, y, weight = selected(500)
     one, other = (fitted(x, y, scale * weight).agreement_ for scale in (1.0, 0.5))
     assert one.fingerprint == other.fingerprint
     assert one.weighting == SAMPLE_WEIGHT
     assert one.schema.question(SAMPLE_WEIGHT).upper == 4.0
+    x, y, weight = selected(5000)
+    model = fitted(x, y, weight / 20, epsilon=100.0)
+    assert "are 0.02 on average" in str(model.moments_.mean("target"))
+    assert "50 times as large" in model.model_.method
 
 
 def test_one_pass_gives_the_sums_that_people_would_send() -> None:

@@ -35,7 +35,7 @@ ROWS = np.column_stack(
 ).clip(-1, 1)
 
 
-def test_one_half_tells_the_law_and_the_other_is_read() -> None:
+def test_one_half_tells_the_law_and_beside_the_other_a_local_promise_is_worth_more() -> None:
     people, kept = people_and_rows(SCHEMA, ROWS, seed=3)
     assert (people.columns, len(people.rows), len(kept)) == (4, 450, 450)
     read = {tuple(row) for row in kept}
@@ -43,10 +43,6 @@ def test_one_half_tells_the_law_and_the_other_is_read() -> None:
     assert people.best < 0.9 * people.constant
     with pytest.raises(InvalidValueError, match="at least 4 public rows"):
         people_and_rows(SCHEMA, ROWS[:3])
-
-
-def test_a_local_promise_is_worth_more_beside_public_rows() -> None:
-    people, kept = people_and_rows(SCHEMA, ROWS, seed=3)
     asked = {"contributors": [300_000], "epsilons": [1.0], "local_epsilons": [1.0], "draws": 8}
     found = forecast_beside(SCHEMA, people, kept, **asked)
     (case,) = found.cases
@@ -74,8 +70,6 @@ def test_an_agreement_reads_its_own_release_twice(target) -> None:
 
 
 # ---- liars
-
-
 SCHEMA_LIARS = Schema([Numeric("age", 0, 100), Binary("married")], Numeric("income", 0, 200_000))
 PROMISE = {"epsilon": 1.0, "delta": 1e-6, "quorum": 5000}
 TWO = (("Office", "http://127.0.0.1:8001"), ("University", "http://127.0.0.1:8002"))
@@ -163,7 +157,7 @@ def test_a_liar_is_counted_and_her_numbers_reach_the_radius() -> None:
     assert longest < push_of_liars(proved, 100) < 1.1 * longest
 
 
-def test_it_grows_with_their_share_and_under_a_local_promise(population) -> None:
+def test_it_grows_with_their_share_without_bound_where_nothing_varies(population) -> None:
     plain = moved_by_liars(Agreement.propose(SCHEMA_LIARS, **PROMISE), population)
     double = moved_by_liars(Agreement.propose(SCHEMA_LIARS, **PROMISE), population, 0.02)
     local = Agreement.propose(SCHEMA_LIARS, **PROMISE, local_epsilon=1.0, local_delta=1e-6)
@@ -177,9 +171,6 @@ def test_it_grows_with_their_share_and_under_a_local_promise(population) -> None
     with pytest.raises(InfeasibleError):
         by_input = Agreement.propose(SCHEMA_LIARS, **PROMISE, mechanism="input", weight_bound=1.0)
         moved_by_liars(by_input, population)
-
-
-def test_a_column_that_never_varies_can_be_moved_anywhere(population) -> None:
     rows = population.rows[:, 1:].copy()
     rows[:, 0] = 0.5
     still = Population.of_values(SCHEMA_LIARS, rows, "of one age")
@@ -200,8 +191,6 @@ def test_of_a_plan_the_simulated_models_say_it(population) -> None:
 
 
 # ---- tuning
-
-
 @pytest.fixture(scope="module")
 def census():
     return make_census(40_000, seed=1)
@@ -221,10 +210,7 @@ def shorter_search(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     ("mechanism", "gain", "names"),
-    [
-        ("moment", 1.005, {"constant", "weights"}),
-        ("input", 1.01, {"weight_bound", "split", "l2"}),
-    ],
+    [("moment", 1.005, {"constant", "weights"}), ("input", 1.01, {"weight_bound", "split", "l2"})],
 )
 def test_chosen_terms_lower_the_error(census, people, mechanism, gain: float, names) -> None:
     found = advise(
@@ -236,7 +222,7 @@ def test_chosen_terms_lower_the_error(census, people, mechanism, gain: float, na
     Agreement.propose(census.schema, quorum=2048, **asked).verify()  # they are terms as any
 
 
-def test_fixed_weights_stay_as_they_are(census, people) -> None:
+def test_fixed_weights_stay_as_they_are_and_mistakes_are_named(census, people) -> None:
     names = [*(one.name for one in census.schema.features), census.schema.target.name]
     terms = {"weights": dict.fromkeys(names, 0.3)}
     asked = {"contributors": 2048, "epsilon": 1.0, "mechanism": "moment"}
@@ -244,19 +230,16 @@ def test_fixed_weights_stay_as_they_are(census, people) -> None:
     assert set(found.terms) <= {"constant"}
     with pytest.raises(InfeasibleError, match="nothing is left to try"):
         advise(census.schema, people, terms=terms | {"constant": 0.5}, **asked)
+    with pytest.raises(InvalidValueError, match="goal='best'"):
+        asked = {"contributors": 4000, "epsilon": 1.0, "mechanism": "moment"}
+        advise(census.schema, people, goal="best", **asked)
+    with pytest.raises(InfeasibleError, match="quorum=10"):
+        advise(census.schema, people, contributors=10, epsilon=1.0, mechanism="input")
 
 
 def test_a_local_target_shares_its_budget_by_the_forecast(census, people) -> None:
-    found = advise(
-        census.schema,
-        people,
-        contributors=2**21,
-        epsilon=10.0,
-        mechanism="input",
-        local_epsilon=8.0,
-        terms={"weight_bound": 3.7},
-        seed=3,
-    )
+    asked = {"contributors": 2**21, "epsilon": 10.0, "mechanism": "input", "local_epsilon": 8.0}
+    found = advise(census.schema, people, terms={"weight_bound": 3.7}, seed=3, **asked)
     assert found.after.error <= found.before.error
     assert set(found.terms) <= {"l2", "split", "local_share"}
     assert found.after.submission_epsilon == pytest.approx(8)
@@ -267,11 +250,3 @@ def test_defaults_that_are_not_beaten_are_kept(census, people, monkeypatch) -> N
     found = advise(census.schema, people, contributors=4000, epsilon=1.0, mechanism="moment")
     assert found.terms == {}
     assert found.before == found.after
-
-
-def test_mistakes_are_named(census, people) -> None:
-    with pytest.raises(InvalidValueError, match="goal='best'"):
-        asked = {"contributors": 4000, "epsilon": 1.0, "mechanism": "moment"}
-        advise(census.schema, people, goal="best", **asked)
-    with pytest.raises(InfeasibleError, match="quorum=10"):
-        advise(census.schema, people, contributors=10, epsilon=1.0, mechanism="input")

@@ -101,7 +101,7 @@ def test_many_rows_count_in_the_moments_though_few_are_kept(monkeypatch) -> None
     assert people.products[1:3, 1:3] == pytest.approx(v.T @ v / 100)
 
 
-def test_generated_people_are_explained_as_asked() -> None:
+def test_generated_people_are_explained_as_asked_by_any_spectrum() -> None:
     schema = Schema(
         [Numeric("a", 0, 10), Binary("b"), Categorical("c", ["x", "y", "z"])], Numeric("y", 0, 1)
     )
@@ -110,9 +110,6 @@ def test_generated_people_are_explained_as_asked() -> None:
     assert np.abs(people.rows).max() <= 1
     labels = Population.generated(LABEL, explained=0.4)
     assert labels.best < labels.constant < 0.51
-
-
-def test_assumed_spectrum() -> None:
     schema = Schema([Numeric("a", 0, 10), Numeric("c", -2, 1), Binary("b")], Numeric("y", 0, 1))
     people = Population.of_spectrum(schema, [0.5, 0.1], explained=0.25)
     assert np.diag(people.products)[1:4] == pytest.approx([0.5, 0.1, 1.0])

@@ -16,8 +16,7 @@ PAY = Schema(
     Numeric("pay", 0, 100),
 )
 STAYS = Schema(
-    [Numeric("age", 20, 60), Binary("remote")],
-    TimeToEvent("months", "left", horizon=24, bands=6),
+    [Numeric("age", 20, 60), Binary("remote")], TimeToEvent("months", "left", horizon=24, bands=6)
 )
 
 

@@ -61,14 +61,8 @@ def test_real_collections_lie_in_the_band_as_often_as_promised(
     agreement = Agreement.propose(
         census.schema, quorum=n, **propose_terms(census.schema, mechanism, epsilon, None, {})
     )
-    cell = forecast(
-        census.schema,
-        people,
-        contributors=[n],
-        epsilons=[epsilon],
-        mechanisms=[mechanism],
-        draws=draws,
-    ).cases[0]
+    asked = {"contributors": [n], "epsilons": [epsilon], "mechanisms": [mechanism]}
+    cell = forecast(census.schema, people, draws=draws, **asked).cases[0]
     crowd = make_census(RUNS * n, seed=99)
     errors = []
     for run in range(RUNS):
@@ -118,14 +112,8 @@ def test_a_billion_contributors_cost_no_more_than_a_thousand(census, people) -> 
 
 
 def test_more_contributors_or_a_weaker_promise_help(census, people) -> None:
-    found = forecast(
-        census.schema,
-        people,
-        contributors=[2000, 20_000, 200_000],
-        epsilons=[0.3, 3.0],
-        local_epsilons=[None, 8.0],
-        draws=12,
-    )
+    asked = {"contributors": [2000, 20_000, 200_000], "epsilons": [0.3, 3.0], "draws": 12}
+    found = forecast(census.schema, people, local_epsilons=[None, 8.0], **asked)
     for (mechanism, epsilon, local), cases in found.lines().items():
         errors = [one.error for one in cases]
         assert errors == sorted(errors, reverse=True), (mechanism, epsilon, local)
@@ -189,8 +177,6 @@ def test_mistakes_are_named(census, people) -> None:
 
 
 # ---- results
-
-
 mpl.use("Agg")
 
 
@@ -198,7 +184,7 @@ def case(n: int, ratio: float, epsilon: float = 1.0) -> Case:
     return Case(n, epsilon, "moment", None, error=ratio, lower=0, upper=9, without_privacy=1.0)
 
 
-def test_contributors_needed_between_two_sizes() -> None:
+def test_contributors_needed_and_what_the_model_would_explain() -> None:
     """ratio − 1 = 100/n, so 5% is reached at n = 2000."""
     cells = tuple(case(n, 1 + 100 / n) for n in (100, 1000, 10_000))
     found = Forecast("made up", False, 2.0, 1.0, cells)
@@ -206,27 +192,11 @@ def test_contributors_needed_between_two_sizes() -> None:
     assert found.contributors_needed(line, 0.05) in (2000, 2001)
     assert found.contributors_needed(line, 5) == 100
     assert found.contributors_needed(line, 1e-3) is None
-
-
-def test_a_lucky_small_size_does_not_count_as_enough() -> None:
     cells = tuple(case(n, r) for n, r in ((10, 1.01), (100, 1.2), (1000, 1.02)))
     found = Forecast("made up", False, 2.0, 1.0, cells)
     needed = found.contributors_needed(("moment", 1.0, None), 0.05)
     assert needed is not None
     assert 100 < needed < 1000
-
-
-def test_what_is_not_known_is_none_in_json() -> None:
-    unknown = Case(10, 1.0, "input", 2.0, reason="too few")
-    document = Forecast("made up", True, 2.0, 1.0, (unknown,)).to_dict()
-    (row,) = json.loads(json.dumps(document))["cases"]
-    assert row["error"] is None
-    assert row["ratio"] is None
-    assert row["reason"] == "too few"
-    assert math.isnan(unknown.ratio)
-
-
-def test_how_much_the_model_would_explain() -> None:
     cell = case(100, 1.5)
     assert Forecast("made up", False, 2.0, 1.0, (cell,)).explained(cell) == 1 - 0.75**2
     assert Forecast("made up", True, 2.0, 1.0, (cell,)).explained(cell) == 0.25

@@ -14,7 +14,7 @@ NAMES = ("a", "b", "c", "owner", "single", "region=n", "region=s")
 
 
 def people(count: int, generator: np.random.Generator) -> np.ndarray:
-    """Columns a, b, c, owner, single, region=n, region=s, y (a number), high (a sign)."""
+    """Columns a, b, c, owner, single, region=n, region=s, y."""
     common = generator.normal(size=count)
     numbers = np.clip(
         0.3 * common[:, None] + 0.4 * generator.normal(size=(count, 3)) + [0.1, -0.2, 0.0], -1, 1
@@ -23,10 +23,10 @@ def people(count: int, generator: np.random.Generator) -> np.ndarray:
     level = generator.choice(3, count, p=[0.5, 0.3, 0.2])
     v = np.column_stack([numbers, signs, level == 0, level == 1])
     y = TRUTH[0] + v @ TRUTH[1:] + NOISE * generator.normal(size=count)
-    return np.column_stack([v, y, np.where(y > 0, 1.0, -1.0)])
+    return np.column_stack([v, y])
 
 
-def layout(count: int, mu: float, *, label: bool = False) -> tuple[tuple[JointColumn, ...], float]:
+def layout(count: int, mu: float) -> tuple[tuple[JointColumn, ...], float]:
     """Columns with public weights, and c."""
     weights = public_weights(KINDS, count, mu)
     *single, region = weights.features
@@ -36,17 +36,13 @@ def layout(count: int, mu: float, *, label: bool = False) -> tuple[tuple[JointCo
         for name, weight, kind in zip(NAMES, single, kinds, strict=False)
     ]
     columns += [JointColumn(name, region, "level", "region") for name in NAMES[5:]]
-    columns.append(JointColumn("y", weights.target, "sign" if label else "numeric"))
+    columns.append(JointColumn("y", weights.target))
     return tuple(columns), weights.constant
 
 
-def collected(
-    count: int, mu: float, generator: np.random.Generator, *, label: bool = False
-) -> JointSums:
+def collected(count: int, mu: float, generator: np.random.Generator) -> JointSums:
     """One collection: fresh people, blurred sums of joint moments that are μ-GDP."""
-    columns, constant = layout(count, mu, label=label)
-    rows = people(count, generator)
-    values = np.column_stack([rows[:, :7], rows[:, 8 if label else 7]])
-    clean = clean_sums(columns, constant, values)
+    columns, constant = layout(count, mu)
+    clean = clean_sums(columns, constant, people(count, generator))
     deviation = sensitivity(constant, 1.0) / mu
     return draw_joint_sums(columns, constant, count, clean, deviation, generator)

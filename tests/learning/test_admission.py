@@ -63,15 +63,12 @@ def test_no_record_is_longer_than_its_parts_bound(mechanism) -> None:
         assert norms.max() > 0.5 * part.bound
 
 
-def test_the_cost_is_within_the_share_of_delta() -> None:
+def test_the_cost_is_within_the_share_of_delta_or_norms_are_not_looked_at() -> None:
     for epsilon, delta, quorum in [(1, 1e-6, 1000), (0.1, 1e-9, 10**9), (20, 1e-3, 10)]:
         agreement = propose(epsilon=epsilon, delta=delta, quorum=quorum)
         gamma = refusal_probability(agreement)
         assert 0 < gamma <= LARGEST_PROBABILITY
         assert (1 + math.exp(epsilon)) * quorum * gamma <= SHARE * delta * (1 + 1e-9)
-
-
-def test_where_epsilon_leaves_floating_point_norms_are_not_looked_at() -> None:
     agreement = propose(epsilon=800)
     assert refusal_probability(agreement) == 0
     screen = Screen.of(agreement)

@@ -23,13 +23,8 @@ def blurred(v: np.ndarray, deviation: float, seed: int) -> JointSums:
 def rows(count: int, seed: int) -> np.ndarray:
     generator = np.random.default_rng(seed)
     common = generator.uniform(-1, 1, count)
-    return np.column_stack(
-        [
-            common,
-            0.7 * common + 0.3 * generator.uniform(-1, 1, count),
-            generator.uniform(-1, 1, count),
-        ]
-    )
+    beside, other = generator.uniform(-1, 1, (2, count))
+    return np.column_stack([common, 0.7 * common + 0.3 * beside, other])
 
 
 def test_without_noise_they_are_those_of_the_rows() -> None:

@@ -38,16 +38,13 @@ def test_without_noise_to_speak_of_nothing_changes() -> None:
     assert found.kept > 0.999
 
 
-def test_two_levels_of_one_question_exclude_each_other() -> None:
+def test_levels_of_one_question_exclude_each_other_and_may_be_all_features() -> None:
     """Their covariance is minus the product of their means, whatever the noise says of others."""
     sums = collected(2000, 2.0, np.random.default_rng(9)).submodel("y")
     found = denoise(sums)
     assert abs(found.covariance[5, 6] + found.mean[5] * found.mean[6]) < 1e-3
     assert np.all(found.mean[5:] >= 0)
-
-
-def test_the_levels_of_one_question_may_be_all_features() -> None:
-    """No covariance is blurred then, and the matrix is singular but for the floor."""
+    # No covariance is blurred then, and the matrix is singular but for the floor.
     sums = collected(2000, 2.0, np.random.default_rng(10)).submodel("y", ["region=n", "region=s"])
     found = denoise(sums)
     assert np.linalg.eigvalsh(found.covariance).min() > 0

@@ -54,7 +54,7 @@ def test_intervals_cover_and_are_not_too_wide(count: int, mu: float) -> None:
     np.testing.assert_allclose(np.mean(variances), NOISE**2, rtol=0.04)
 
 
-def test_both_parts_of_the_error_are_told() -> None:
+def test_both_parts_of_the_error_are_told_and_uneven_spread_triples_one() -> None:
     found = infer(collected(50_000, 1.0, np.random.default_rng(3)).submodel("y"))
     for one in found.estimates():
         assert one.standard_error == pytest.approx(np.hypot(one.sampling_error, one.privacy_error))
@@ -64,13 +64,12 @@ def test_both_parts_of_the_error_are_told() -> None:
     assert strong.name == "a"
     assert strong.p_value < 1e-6
     assert strong.statistic == pytest.approx(strong.value / strong.standard_error)
-
-
-def test_uneven_spread_triples_the_sampling_variance_only() -> None:
     sums = collected(50_000, 1.0, np.random.default_rng(3)).submodel("y")
     even, uneven = infer(sums), infer(sums, uneven=True)
     np.testing.assert_allclose(uneven.sampling, 3 * even.sampling)
     np.testing.assert_allclose(uneven.privacy, even.privacy)
+    with pytest.raises(InvalidValueError, match="weights"):
+        found.combination([1.0])
 
 
 def test_the_correction_removes_bias() -> None:
@@ -105,9 +104,6 @@ def test_what_cannot_be_told_is_refused_with_the_reason() -> None:
         infer(few)
     tiny = collected(7, 100.0, np.random.default_rng(8)).submodel("y")
     assert refusal(tiny) is Refusal.TOO_FEW
-
-
-def test_all_levels_of_a_categorical_cannot_be_told_apart() -> None:
     columns = tuple(JointColumn(f"r={name}", 0.5, "level", "r") for name in "ab")
     columns = (*columns, JointColumn("y", 0.5))
     chosen = np.arange(100) % 2 == 0
@@ -115,9 +111,3 @@ def test_all_levels_of_a_categorical_cannot_be_told_apart() -> None:
     sums = JointSums(columns, 0.5, 100, clean_sums(columns, 0.5, values), 0.0)
     assert refusal(sums.submodel("y")) is Refusal.NOT_DEFINITE
     assert refusal(sums.submodel("y", ["r=a"])) is None
-
-
-def test_weights_of_the_wrong_length_are_refused() -> None:
-    found = infer(collected(50_000, 1.0, np.random.default_rng(3)).submodel("y"))
-    with pytest.raises(InvalidValueError, match="weights"):
-        found.combination([1.0])

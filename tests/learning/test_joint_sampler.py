@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import numpy as np
-import pytest
 
 from blurfit.learning.inference import debiased, infer
 from blurfit.learning.sums import JointColumn, JointSums, Noise, Submodel
@@ -37,17 +36,6 @@ def draw_noise(noise: Noise, generator: np.random.Generator) -> np.ndarray:
         ratio = noise.variance[row, row] / noise.variance[0, row]
         upper[row, row] = upper[0, row] * np.sqrt(ratio)
     return upper + np.triu(upper, 1).T
-
-
-def test_noise_has_the_variances_and_ties_that_it_was_given() -> None:
-    noise = sums_of(100, 0.5, seed=1).noise
-    generator = np.random.default_rng(2)
-    drawn = np.array([draw_noise(noise, generator) for _ in range(4000)])
-    np.testing.assert_allclose(drawn.var(axis=0), noise.variance, rtol=0.12, atol=1e-12)
-    np.testing.assert_allclose(drawn, drawn.transpose(0, 2, 1))
-    tied = np.mean(drawn[:, 0, 3] * drawn[:, 3, 3])
-    assert noise.pairs.tolist() == [[0, 3, 3, 3]]
-    assert tied == pytest.approx(noise.covariances[0], rel=0.12)
 
 
 def bootstrap(sums: Submodel, draws: int, generator: np.random.Generator) -> np.ndarray:

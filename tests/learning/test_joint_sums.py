@@ -6,11 +6,7 @@ import numpy as np
 import pytest
 
 from blurfit.errors import InvalidValueError
-from blurfit.learning.sums import (
-    JointColumn,
-    JointSums,
-    Noise,
-)
+from blurfit.learning.sums import JointColumn, JointSums, Noise
 from blurfit.simulation import clean_sums, draw_joint_sums
 
 COLUMNS = (
@@ -26,15 +22,9 @@ CONSTANT, DEVIATION = 0.5, 7.0
 def rows(count: int = 400, seed: int = 1) -> np.ndarray:
     generator = np.random.default_rng(seed)
     level = generator.integers(0, 3, count)
-    return np.column_stack(
-        [
-            generator.uniform(-1, 1, count),
-            generator.choice([-1.0, 1.0], count),
-            level == 0,
-            level == 1,
-            generator.uniform(-1, 1, count),
-        ]
-    )
+    age, owner = generator.uniform(-1, 1, count), generator.choice([-1.0, 1.0], count)
+    income = generator.uniform(-1, 1, count)
+    return np.column_stack([age, owner, level == 0, level == 1, income])
 
 
 @cache
@@ -45,21 +35,19 @@ def draws(number: int, deviation: float = DEVIATION) -> tuple[np.ndarray, list[J
     ]
 
 
-def test_what_is_public_is_exact() -> None:
+def test_what_is_public_is_exact_and_levels_are_known_better() -> None:
     clean, (sums,) = draws(1)
     for entry in [(0, 0), (2, 2), (3, 4)]:
         assert sums.matrix[entry] == pytest.approx(clean[entry], abs=1e-9)
         assert sums.noise.variance[entry] == 0
     assert sums.matrix[3, 3] / 0.35 == pytest.approx(sums.matrix[0, 3] / CONSTANT)
-
-
-def test_writing_what_is_known_twice_changes_nothing() -> None:
     _, (sums,) = draws(1)
-    again = JointSums(sums.columns, sums.constant, sums.count, sums.matrix, sums.deviation)
-    np.testing.assert_allclose(again.matrix, sums.matrix, rtol=1e-12, atol=1e-12)
+    combined = sums.noise.variance[0, 3]
+    assert combined < DEVIATION**2 / 2
+    assert combined < (DEVIATION / 0.35**2 * CONSTANT * 0.35) ** 2
 
 
-def test_every_entry_has_the_variance_and_the_ties_that_are_claimed() -> None:
+def test_every_entry_has_the_variance_the_ties_and_the_sandwich_that_are_claimed() -> None:
     clean, found = draws(6000)
     errors = np.array([sums.matrix - clean for sums in found])
     noise = found[0].noise
@@ -68,13 +56,12 @@ def test_every_entry_has_the_variance_and_the_ties_that_are_claimed() -> None:
     assert noise.pairs.tolist() == [[0, 3, 3, 3], [0, 4, 4, 4]]
     tied = [np.mean(errors[:, i, j] * errors[:, k, m]) for i, j, k, m in noise.pairs]
     assert tied == pytest.approx(noise.covariances, rel=0.12)
-
-
-def test_levels_are_known_better_than_from_either_entry_alone() -> None:
-    _, (sums,) = draws(1)
-    combined = sums.noise.variance[0, 3]
-    assert combined < DEVIATION**2 / 2
-    assert combined < (DEVIATION / 0.35**2 * CONSTANT * 0.35) ** 2
+    root = np.random.default_rng(3).normal(size=(6, 6))
+    middle = root @ root.T
+    expected = found[0].noise.sandwich(middle)
+    measured = np.mean(errors @ middle @ errors, axis=0)
+    scale = np.sqrt(np.outer(np.diag(expected), np.diag(expected)))
+    assert np.abs(measured - expected).max() / scale.max() < 0.06
 
 
 HATS = (
@@ -111,17 +98,6 @@ def test_hats_are_read_by_least_squares_and_their_noise_is_what_is_claimed() -> 
     assert np.abs(ebe - expected).max() < 0.06 * np.abs(expected).max()
 
 
-def test_sandwich_is_the_mean_of_ebe() -> None:
-    clean, found = draws(6000)
-    errors = np.array([sums.matrix - clean for sums in found])
-    root = np.random.default_rng(3).normal(size=(6, 6))
-    middle = root @ root.T
-    expected = found[0].noise.sandwich(middle)
-    measured = np.mean(errors @ middle @ errors, axis=0)
-    scale = np.sqrt(np.outer(np.diag(expected), np.diag(expected)))
-    assert np.abs(measured - expected).max() / scale.max() < 0.06
-
-
 def test_sandwich_of_isotropic_noise_has_its_closed_form() -> None:
     size, s2 = 4, 3.0
     noise = Noise(s2 / 2 * (np.ones((size, size)) + np.eye(size)))
@@ -133,7 +109,7 @@ def test_sandwich_of_isotropic_noise_has_its_closed_form() -> None:
     )
 
 
-def test_any_column_can_be_the_target() -> None:
+def test_any_column_can_be_the_target_and_all_others_its_features() -> None:
     values = rows(5000)
     clean = clean_sums(COLUMNS, CONSTANT, values)
     sums = JointSums(COLUMNS, CONSTANT, 5000, clean, 0.0)
@@ -147,9 +123,6 @@ def test_any_column_can_be_the_target() -> None:
         np.testing.assert_allclose(model.in_columns(theta), expected, atol=1e-9)
         assert model.square / model.target.weight**2 == pytest.approx(float(y @ y))
         assert model.extended.shape == (4, 4)
-
-
-def test_by_default_all_other_questions_are_features() -> None:
     _, (sums,) = draws(1)
     assert [column.name for column in sums.submodel("region=n").features] == [
         "age",
@@ -170,10 +143,7 @@ def test_what_makes_no_sense_is_refused() -> None:
         JointSums(COLUMNS, CONSTANT, 10, np.arange(36.0).reshape(6, 6), 1.0)
     with pytest.raises(InvalidValueError, match="one weight"):
         JointSums(
-            (
-                JointColumn("r=a", 0.2, "level", "r"),
-                JointColumn("r=b", 0.3, "level", "r"),
-            ),
+            (JointColumn("r=a", 0.2, "level", "r"), JointColumn("r=b", 0.3, "level", "r")),
             0.5,
             10,
             np.zeros((3, 3)),

@@ -9,11 +9,7 @@ from blurfit.learning.sums import JointSums
 from blurfit.simulation import clean_sums
 from blurfit.theory.forms import JointColumn
 
-COLUMNS = (
-    JointColumn("a", 0.5),
-    JointColumn("b", 0.5, "sign"),
-    JointColumn("y", 0.7, "sign"),
-)
+COLUMNS = (JointColumn("a", 0.5), JointColumn("b", 0.5, "sign"), JointColumn("y", 0.7, "sign"))
 TRUTH = np.array([-0.5, 2.0, 0.8])
 
 

@@ -81,16 +81,13 @@ def test_large_quorums_add_exactly_too(quorum) -> None:
         assert total(agreement, parts, exact_rows=100) == expected
 
 
-def test_merging_what_was_merged_is_merging() -> None:
+def test_merging_what_was_merged_is_merging_and_of_nothing_nothing() -> None:
     agreement, numbers = AGREEMENTS["moment"], NUMBERS["moment"]
     parts = [(len(p), block_sums(agreement, p)) for p in np.array_split(numbers, 10)]
     once = merged(parts, exact_rows=90)
     assert [rows for rows, _ in once] == [90, 90, 90, 30]
     halves = merged(parts[:5], exact_rows=90) + merged(parts[5:], exact_rows=90)
     assert total(agreement, merged(halves, 90), 90) == total(agreement, parts, 1)
-
-
-def test_nothing_at_all() -> None:
     for agreement in AGREEMENTS.values():
         empty = total(agreement, [], exact_rows=10)
         assert empty.count == 0

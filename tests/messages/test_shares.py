@@ -48,9 +48,7 @@ def test_bytes_and_back(part, count) -> None:
     rows = layout.rows(data)
     assert (layout.identifiers(rows) == shares.identifiers).all()
     assert (layout.words(rows) == shares.words).all()
-    words = (
-        5 if part == "masked" else 4
-    )  # the products of (c, age, income) but c²; a seed has 32 bytes
+    words = 5 if part == "masked" else 4  # products of (c, age, income) but c²; a seed's 32 bytes
     assert len(data) == (16 if count > 1 else 0) + count * (64 + 8 * words)
     assert layout.mask_width == 5
     assert layout.fits(data) == (count == 1)
@@ -70,14 +68,11 @@ def test_what_is_not_for_this_database_is_refused(part) -> None:
             layout.rows(data)
 
 
-def test_only_shared_agreements_have_shares() -> None:
+def test_shares_are_of_shared_agreements_and_of_their_shapes() -> None:
     with pytest.raises(InvalidValueError, match="two databases"):
         propose(databases=None, proofs=None).share_layout("masked")
     with pytest.raises(InvalidValueError, match="kind="):
         propose().share_layout("whole")  # type: ignore[arg-type]
-
-
-def test_shapes_and_kinds_are_checked() -> None:
     good = some("masked", 2)
     with pytest.raises(InvalidValueError, match="shapes"):
         Shares(good.identifiers[:1], good.words, good.layout)
@@ -96,8 +91,6 @@ def test_vectors(vector) -> None:
 
 
 # ---- masks by another route: AES block by block, known answers, and the vectors of JavaScript
-
-
 def words(seed: bytes) -> np.ndarray:
     return np.frombuffer(seed, dtype="<u8").astype(np.uint64).reshape(1, 4)
 
@@ -143,16 +136,13 @@ def test_seeds_are_four_words(seeds) -> None:
         sum_of_masks(np.zeros((1, 4)), 1)  # type: ignore[arg-type]
 
 
-def test_by_hand() -> None:
+def test_secrets_by_hand_do_not_depend_on_how_rows_are_parted() -> None:
     secret = "0f" * 32
     given = b"blurfit secret\n" + bytes.fromhex(secret) + (300).to_bytes(8, "big")
     own = hashlib.sha256(given).digest()
     assert secrets_of(secret, 299, 302)[1] == own
     name = hashlib.sha256(b"blurfit identifier\n" + own).digest()[:16]
     assert identifiers_of([own]).tobytes() == name
-
-
-def test_rows_do_not_depend_on_how_they_are_parted_and_nothing_repeats() -> None:
     secret = new_secret()
     whole = identifiers_of(secrets_of(secret, 0, 100))
     parts = [identifiers_of(secrets_of(secret, start, start + 25)) for start in range(0, 100, 25)]

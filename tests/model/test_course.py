@@ -178,8 +178,6 @@ def test_a_later_wave_has_no_model_of_its_own() -> None:
 
 
 # ---- what breaks it, as in docs/waves.md
-
-
 def test_another_map_is_taken_as_it_is_announced_and_learned_from() -> None:
     """Nobody computes it again: the noise suffices, and the step starts from the announced one."""
     chosen, found = made("number")
@@ -269,7 +267,7 @@ def test_a_target_for_submissions_is_kept_in_later_waves() -> None:
         follows(asked, [first], less)
 
 
-def test_a_wave_below_its_quorum_is_never_released() -> None:
+def test_waves_below_their_quorum_or_out_of_order_are_refused() -> None:
     _, found = made("number")
     agreement = found[1].agreement
     few = Totals(agreement.quorum - 1, found[1].sums, agreement.fingerprint)
@@ -279,9 +277,6 @@ def test_a_wave_below_its_quorum_is_never_released() -> None:
         Release.of(agreement, few)
     with pytest.raises(InvalidValueError, match="quorum"):
         PublishedMoments(agreement, agreement.quorum - 1, found[1].sums)
-
-
-def test_waves_out_of_order_are_refused() -> None:
     chosen, found = made("label")
     for wrong in (found[1:], (found[0], found[2]), (found[0], found[0]), found[::-1]):
         with pytest.raises(NotCertifiedError):
@@ -302,18 +297,7 @@ def test_sums_are_read_as_they_were_sent() -> None:
         wave_sums(found[0])
 
 
-def test_what_is_of_the_last_wave_alone_is_called_so() -> None:
-    model = learn_plan(*made("number"))
-    assert "| sent by each person of the last wave |" in as_markdown(model)
-    told = " ".join(as_yaml(model).split())
-    assert f"for at least {model.honest_in_words} honest people" in told
-    assert any("earlier waves" in one for one in examine(model.to_json()).not_shown)
-    later = as_markdown(made("number")[1][1])
-    assert "Blurred sums of wave 2 of a plan, about **age" in later
-    assert "of the last wave" not in later
-
-
-def test_the_statement_tells_of_waves_and_their_condition() -> None:
+def test_the_statement_tells_of_waves_their_condition_and_the_last_one() -> None:
     chosen, found = made("label")
     text = as_markdown(learn_plan(chosen, found))
     assert "12,000 in wave 1 and 18,000 in wave 2 and 30,000 in wave 3" in text
@@ -323,6 +307,14 @@ def test_the_statement_tells_of_waves_and_their_condition() -> None:
     alone = Agreement.propose(chosen.schema, epsilon=1.0, delta=1e-6, quorum=500)
     single = release(alone, people(500), np.random.default_rng(1))
     assert "Waves" not in as_markdown(single)
+    model = learn_plan(*made("number"))
+    assert "| sent by each person of the last wave |" in as_markdown(model)
+    told = " ".join(as_yaml(model).split())
+    assert f"for at least {model.honest_in_words} honest people" in told
+    assert any("earlier waves" in one for one in examine(model.to_json()).not_shown)
+    later = as_markdown(made("number")[1][1])
+    assert "Blurred sums of wave 2 of a plan, about **age" in later
+    assert "of the last wave" not in later
 
 
 @pytest.mark.parametrize("task", ["label", "count"])
@@ -339,9 +331,6 @@ def test_sums_that_no_people_have_raise_no_error_of_the_linear_algebra(task: str
 
 
 # ---- A model of waves states what each of them needs, and the weakest submission
-
-
-AGREEMENT = Agreement.propose(SCHEMA, epsilon=1, delta=1e-6, quorum=200)
 PLAN = Plan.propose(SCHEMA, epsilon=1, delta=1e-6, quorum=1000, waves=2)
 SIZE = len(PLAN.first().form.columns) - 2  # without the target, and a categorical's last level
 MAP = ResidualMap(Whitening([0.0] * SIZE, np.eye(SIZE), [0.0] * SIZE, 0.0), 1.0, 1.0, 1.0)
@@ -359,15 +348,12 @@ def shared(agreement: Agreement, *waves: WaveShare) -> PublishedModel:
     )
 
 
-def test_the_weakest_wave_speaks_for_a_submission() -> None:
+def test_the_weakest_wave_speaks_for_a_submission_and_waves_add_up() -> None:
     found = shared(LAST, FIRST_SHARE, LAST_SHARE)
     assert found.quorum_in_words == "300 in wave 1 and 700 in wave 2"
     assert found.honest_in_words == "270 in wave 1 and 630 in wave 2"
     assert found.local == KEPT
     assert PublishedModel.from_json(found.to_json()).waves == found.waves
-
-
-def test_waves_add_up() -> None:
     with pytest.raises(InvalidValueError, match="to sum to count=1000"):
         PublishedModel(LAST, "income", ("age",), np.zeros((1, 2)), 1000, "", waves=(FIRST_SHARE,))
 

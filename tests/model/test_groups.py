@@ -23,6 +23,7 @@ SCHEMA = Schema(
     ],
     Numeric("pay", 0, 80),
 )
+SEXES = ["female", "male", "diverse"]
 FORMULA = "pay ~ age + hours + degree"
 PROMISE = {"delta": 1e-6, "quorum": 8192, "groups": "sex"}
 
@@ -39,14 +40,8 @@ def people(count: int, seed: int, diverse: float = 0.1) -> dict[str, np.ndarray]
     slope = np.array([0.3, 0.4, 0.35])[sex]
     pay = 6 + 0.1 * age + slope * hours + 4 * degree + 2 * (sector == "private")
     pay = pay + generator.uniform(-1, 1, count) * np.array([6, 9, 7])[sex]
-    return {
-        "age": age,
-        "hours": hours,
-        "degree": degree,
-        "sector": sector,
-        "sex": np.array(["female", "male", "diverse"])[sex],
-        "pay": np.clip(pay, 0, 80),
-    }
+    told = {"age": age, "hours": hours, "degree": degree, "sector": sector}
+    return told | {"sex": np.array(SEXES)[sex], "pay": np.clip(pay, 0, 80)}
 
 
 def released(seed: int, epsilon: float = 1.0, count: int = 8192, **terms: object):
@@ -169,12 +164,8 @@ def test_a_group_that_the_noise_hides_is_left_out_and_dummies_are_offered() -> N
     with pytest.raises(InfeasibleError, match="diverse"):
         models.differences("male", "diverse")
     common = moments.fit("pay ~ age + hours + sex")
-    assert [one.name for one in common.estimates()][:4] == [
-        "(intercept)",
-        "age",
-        "hours",
-        "sex=male",
-    ]
+    names = ["(intercept)", "age", "hours", "sex=male"]
+    assert [one.name for one in common.estimates()][:4] == names
     restored = type(common).from_json(common.to_json())
     assert restored.predict({"age": [40], "hours": [30], "sex": ["female"]}) == pytest.approx(
         common.predict({"age": [40], "hours": [30], "sex": ["female"]})
@@ -226,8 +217,6 @@ def test_a_number_by_groups_needs_no_other_question() -> None:
 
 
 # ---- tables and means of a release with weights are those of the weighted people
-
-
 FACTORS = {"a": 1.0, "b": 0.5, "c": 0.2}
 SURVEY = Schema(
     [Categorical("r", list(FACTORS)), Binary("e"), Numeric("x", 0, 1)], Numeric("y", 0, 1)
@@ -237,12 +226,8 @@ SURVEY = Schema(
 def weighted(epsilon: float) -> tuple[PublishedMoments, dict[str, np.ndarray], np.ndarray]:
     generator = np.random.default_rng(1)
     r, x = generator.integers(0, 3, 6000), generator.random(6000)
-    people = {
-        "r": np.array(list(FACTORS))[r],
-        "e": generator.random(6000) < 0.3 + 0.3 * (r == 0),
-        "x": x,
-        "y": 0.1 + 0.2 * r + 0.3 * x,
-    }
+    e = generator.random(6000) < 0.3 + 0.3 * (r == 0)
+    people = {"r": np.array(list(FACTORS))[r], "e": e, "x": x, "y": 0.1 + 0.2 * r + 0.3 * x}
     found = drawn(SURVEY, people, 2, epsilon=epsilon, weighting="r", factors=FACTORS)
     return PublishedMoments.from_json(found.to_json()), people, np.array([*FACTORS.values()])[r]
 

@@ -95,13 +95,22 @@ def test_neither_too_few_nor_those_of_another_agreement_are_learned_from(terms) 
             make(agreement, theirs)
 
 
-def test_input_has_no_knob() -> None:
+def test_input_has_no_knob_and_the_same_sums_give_the_same_model() -> None:
     agreement = Agreement.propose(SCHEMA, **ONE_MODEL, quorum=300)
     totals = totals_of(agreement, perturb_table(agreement, people(300)))
     with pytest.raises(TypeError, match="ridge"):
         learn(agreement, totals, ridge=1.0)
     with pytest.raises(InvalidValueError, match="mechanism='moment'"):
         moments_of(agreement, totals)
+    totals = collected(agreement, people(300))
+    model = learn(agreement, totals)
+    assert model.to_json() == learn(agreement, totals).to_json()
+    w = released_weights(agreement, statistics_of(agreement, totals))
+    scale = weight_scale(agreement.calibration, agreement.grid, 300)
+    assert (w / scale % 1 == 0).all()  # on the public grid
+    assert np.linalg.norm(w) <= 2.0 * (1 + 1e-4)
+    with pytest.raises(InfeasibleError, match="second release"):
+        model.estimates()
 
 
 @pytest.mark.statistical
@@ -136,8 +145,6 @@ def test_per_record_and_sampled_collections_give_the_same_law(mechanism) -> None
 
 
 # ---- algorithm 2 for `input`: nothing of grids, sums and solver is to be seen in the weights
-
-
 def collected(agreement: Agreement, table: dict) -> Totals:
     numbers = perturb_table(agreement, table).numbers
     d = agreement.schema.dimension
@@ -169,19 +176,6 @@ def test_a_record_walks_from_the_form_to_the_weight_of_input() -> None:
     new = np.array([2 * 40 / 100 - 1, 1, 1]) / math.sqrt(3)
     expected = 100_000 + 100_000 * float(new @ w)
     assert model.predict({"age": 40, "married": 1}) == pytest.approx(expected, abs=20)
-
-
-def test_the_same_sums_give_the_same_model() -> None:
-    agreement = Agreement.propose(SCHEMA, **ONE_MODEL, quorum=300)
-    totals = collected(agreement, people(300))
-    model = learn(agreement, totals)
-    assert model.to_json() == learn(agreement, totals).to_json()
-    w = released_weights(agreement, statistics_of(agreement, totals))
-    scale = weight_scale(agreement.calibration, agreement.grid, 300)
-    assert (w / scale % 1 == 0).all()  # on the public grid
-    assert np.linalg.norm(w) <= 2.0 * (1 + 1e-4)
-    with pytest.raises(InfeasibleError, match="second release"):
-        model.estimates()
 
 
 def test_input_refuses_to_publish_without_curvature() -> None:
@@ -284,16 +278,10 @@ def test_weights_do_not_betray_the_grid_of_the_noise() -> None:
     sigma_b = least_sigma_b(headroom, shares.gradient, *parts, 1)
     scales = Scales(sigma_u, sigma_b, ridge)
     mu = local_mu(found.setting, scales)
-    calibration = replace(
-        found,
-        sigma_u=sigma_u,
-        sigma_b=sigma_b,
-        ridge=ridge,
-        shares=shares,
-        loss=loss,
-        local=LocalGuarantee(mu, epsilon_of(mu, found.local.delta), found.local.delta),
-        excess_risk=input_excess_risk(found.setting, scales),
-    )
+    local = LocalGuarantee(mu, epsilon_of(mu, found.local.delta), found.local.delta)
+    risk = input_excess_risk(found.setting, scales)
+    noise = {"sigma_u": sigma_u, "sigma_b": sigma_b, "ridge": ridge, "shares": shares}
+    calibration = replace(found, **noise, loss=loss, local=local, excess_risk=risk)
     agreement = replace(agreement, calibration=calibration, grid=Grid.of(calibration, size=1))
     agreement.verify()
     step, square = agreement.grid.linear, float(schema.encode_features({"v": 1.0})[0]) ** 2

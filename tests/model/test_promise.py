@@ -189,7 +189,7 @@ def unescaped(text: str) -> str:
 
 
 @pytest.mark.parametrize(("of", "name"), VOID)
-def test_no_paper_promises_anything_where_a_caveat_stands(of, name, file) -> None:
+def test_no_paper_and_no_field_promises_anything_where_a_caveat_stands(of, name, file) -> None:
     release = releases(of)[name]
     assert CAVEATS[of] in release.guarantee.caveats
     for medium in MEDIA:
@@ -198,6 +198,12 @@ def test_no_paper_promises_anything_where_a_caveat_stands(of, name, file) -> Non
         assert not PROMISED.search(text), (medium, text)
         assert "othing is promised" in text, medium
         assert medium in SHORT or CAVEATS[of] in unescaped(text), medium
+    for medium, (suits, tell) in FOR_SCRIPTS.items():
+        if not suits(release):
+            continue
+        document = tell(release, file(release))
+        assert set(numbers(document).values()) <= {None}, medium
+        assert CAVEATS[of] in json.dumps(document, ensure_ascii=False), medium
 
 
 def numbers(value: object, path: str = "") -> dict[str, object]:
@@ -210,17 +216,6 @@ def numbers(value: object, path: str = "") -> dict[str, object]:
     last = path.rsplit(".", 1)[-1]
     names = ("epsilon", "delta", "mu", "privacy_parameters", "bound_on_output_distance")
     return {path: value} if last.removeprefix("local_") in names else {}
-
-
-@pytest.mark.parametrize(("of", "name"), VOID)
-def test_no_field_for_scripts_has_a_number_where_a_caveat_stands(of, name, file) -> None:
-    release = releases(of)[name]
-    for medium, (suits, tell) in FOR_SCRIPTS.items():
-        if not suits(release):
-            continue
-        document = tell(release, file(release))
-        assert set(numbers(document).values()) <= {None}, medium
-        assert CAVEATS[of] in json.dumps(document, ensure_ascii=False), medium
 
 
 @pytest.mark.parametrize(("_of", "name"), KEPT)
@@ -293,13 +288,17 @@ def test_a_file_says_what_its_agreement_allows(file) -> None:
             PublishedModel.from_dict({**document, "caveats": wrong})
 
 
-def test_a_plans_model_has_the_caveats_of_all_its_releases() -> None:
+def test_caveats_of_agreements_and_releases_are_all_said_once() -> None:
     waves = fitted(MomentPerturbationRegressor(**TARGET, waves=2), NUMBERS)
     *others, last = waves.releases_
     assert learn_plan(waves.plan_, [*others, last]).caveats == ()
     void = replace(last, caveats=("One.", "Two."))
     assert learn_plan(waves.plan_, [*others, void]).caveats == ("One.", "Two.")
     assert learn_plan(waves.plan_, [*others, replace(last, held=False)]).held
+    paper = collected(mechanism="input", weight_bound=1.0, rule="published")
+    assert caveats_of(paper.agreement) == (UNPROVED,)
+    assert replace(paper, caveats=(UNPROVED, SEEDED)).guarantee.caveats == (UNPROVED, SEEDED)
+    assert examine(paper.to_json()).wrong[0] == paper.condition
 
 
 def test_models_of_one_fit_state_their_joint_promise(file) -> None:
@@ -337,16 +336,7 @@ def test_a_table_that_its_owner_blurred_was_held(tmp_path) -> None:
     assert "held the rows" in as_card(model)
 
 
-def test_caveats_of_an_agreement_and_of_its_release_are_said_once() -> None:
-    paper = collected(mechanism="input", weight_bound=1.0, rule="published")
-    assert caveats_of(paper.agreement) == (UNPROVED,)
-    assert replace(paper, caveats=(UNPROVED, SEEDED)).guarantee.caveats == (UNPROVED, SEEDED)
-    assert examine(paper.to_json()).wrong[0] == paper.condition
-
-
 # ---- what is published says who could take part, and what its promise needs
-
-
 def stored(**terms) -> tuple[PublishedModel, PublishedMoments]:
     agreement = propose(**terms)
     with Store() as store:

@@ -85,26 +85,7 @@ def test_weights_are_checked_and_read_only() -> None:
         model().weights[0, 0] = 1.0
 
 
-def test_predicts_in_the_users_units() -> None:
-    found = model()
-    table = {"age": [20.0, 60.0], "married": [0, 1], "sex": ["m", "f"]}
-    c = found.coefficients
-    by_hand = [
-        c.intercept + 20 * c.effects["age"] + c.effects["sex=m"],
-        c.intercept + 60 * c.effects["age"] + c.effects["married"],  # "f" is the reference
-    ]
-    np.testing.assert_allclose(found.predict(table), by_hand)
-    scores = [0.25 + 0.4 * (-0.6) + 0.2 + 0.3, 0.25 + 0.4 * 0.2 - 0.2 + 0.1]
-    np.testing.assert_allclose(found.decision_function(table), scores)
-    np.testing.assert_allclose(by_hand, 100_000 * (np.array(scores) + 1))
-    assert replace(found, weights=10 * found.weights).predict(table).max() == found.aim.upper
-    with pytest.raises(InfeasibleError, match="Use predict"):
-        found.predict_proba(table)
-
-
 # ---- what a release and a model have in common as files
-
-
 TWO_COLUMNS = Schema([Numeric("age", 18, 80)], Numeric("income", 0, 200_000))
 AGREEMENT = Agreement.propose(TWO_COLUMNS, epsilon=1, delta=1e-6, quorum=100)
 
@@ -121,8 +102,13 @@ published = pytest.mark.parametrize("made", [moments, plain_model])
 
 
 @published
-def test_signatures_are_put_where_they_belong(made) -> None:
-    """Without reading the rest; the text is the one that a file with signatures writes."""
+def test_files_are_read_back_to_the_byte_and_signed_in_place(made, tmp_path) -> None:
+    file: PublishedFile = made()
+    file.save(tmp_path / "file.json")
+    again = type(file).load(tmp_path / "file.json")
+    assert again.to_json() == file.to_json() == (tmp_path / "file.json").read_text("utf-8")
+    assert (again.agreement, again.fingerprint) == (AGREEMENT, AGREEMENT.fingerprint)
+    # Without reading the rest; the text is the one that a file with signatures writes.
     file: PublishedFile = made()
     some = [Signature("ab" * 32, "cd" * 64), Signature("01" * 32, "23" * 64)]
     expected = replace(file, signatures=tuple(some)).to_json()
@@ -131,21 +117,6 @@ def test_signatures_are_put_where_they_belong(made) -> None:
     first = with_signatures(file.to_json(), some[:1])
     assert with_signatures(first, some) == expected, "instead of those that were there"
     assert with_signatures(first, []) == file.to_json()
-
-
-@published
-def test_files_are_read_back_to_the_byte(made, tmp_path) -> None:
-    file: PublishedFile = made()
-    file.save(tmp_path / "file.json")
-    again = type(file).load(tmp_path / "file.json")
-    assert again.to_json() == file.to_json() == (tmp_path / "file.json").read_text("utf-8")
-    assert (again.agreement, again.fingerprint) == (AGREEMENT, AGREEMENT.fingerprint)
-
-
-@published
-def test_nothing_is_published_below_the_quorum(made) -> None:
-    with pytest.raises(InvalidValueError, match="count=99 to be at least the quorum 100"):
-        made(count=99)
 
 
 @published
@@ -184,9 +155,7 @@ def test_the_struct_has_the_fields_of_the_file_and_names_what_is_wrong(made) -> 
 
 
 # ---- whose a signature is; tests/cli/test_audit.py has what is wrong
-
-
-def test_a_model_without_a_key_is_nobodys() -> None:
+def test_signatures_have_names_and_without_a_key_are_nobodys() -> None:
     agreement = propose()
     with Store() as store:
         store.add(agreement, perturb(agreement, PEOPLE))
@@ -198,9 +167,6 @@ def test_a_model_without_a_key_is_nobodys() -> None:
         assert not found.verified
         assert "names no key" in found.wrong[0]
     assert with_signatures(forged, ()) == text
-
-
-def test_who_signs_has_a_name() -> None:
     assert signers(propose()) == ("The service",)
     assert signers(propose_two()) == ("Office", "University")
     for text in ("", "[]", "{}", '{"format": "another"}'):
@@ -221,7 +187,7 @@ def part(table: Submissions, rows: slice) -> Submissions:
     return Submissions(table.identifiers[rows], table.fingerprint, table.numbers[rows])
 
 
-def test_the_same_sums_have_the_same_mark_and_others_another(agreement) -> None:
+def test_the_same_sums_have_the_same_mark_and_too_few_have_none(agreement) -> None:
     table = perturb_table(agreement, PEOPLE)
     some = totals_of(agreement, table)
     first, again = Release.of(agreement, some), Release.of(agreement, some)
@@ -231,9 +197,6 @@ def test_the_same_sums_have_the_same_mark_and_others_another(agreement) -> None:
     late = perturb_table(agreement, {name: values[:1] for name, values in PEOPLE.items()})
     both = Release.of(agreement, totals_of(agreement, table, late))
     assert both.mark() != first.mark()
-
-
-def test_below_the_quorum_nothing_is_an_outcome(agreement) -> None:
     few = part(perturb_table(agreement, PEOPLE), slice(0, 19))
     with pytest.raises(BelowQuorumError):
         Release.of(agreement, totals_of(agreement, few))

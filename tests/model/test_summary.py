@@ -13,13 +13,16 @@ from support.joint_release import drawn, release
 MOMENTS = release(20_000)
 
 
-def test_the_table_has_every_coefficient_and_says_what_it_promises() -> None:
+def test_the_table_has_every_coefficient_and_class_and_says_what_it_promises() -> None:
     text = str(MOMENTS.fit("income ~ age + C(region)").summary(0.9))
     for word in ("age", "region=west", "90 % interval", "of it privacy", "ε = 1, δ = 1e-06"):
         assert word in text
     assert "each record, were it replaced by any other" in text
     assert "20,000" in text
     assert "R²" in text
+    text = str(MOMENTS.fit("region ~ income").summary())
+    assert [f"region = {level}" in text for level in ("north", "south", "west")] == [True] * 3
+    assert (probability(0.0001), probability(0.0314)) == ("< 0.001", "0.031")
 
 
 def test_html_and_markdown_say_the_same_and_take_no_orders_from_names() -> None:
@@ -32,11 +35,6 @@ def test_html_and_markdown_say_the_same_and_take_no_orders_from_names() -> None:
     assert "<b>" not in summary.to_html()
     assert "![x](" not in summary.to_markdown()
     assert "\\!\\[x\\]" in summary.to_markdown()
-
-
-def test_each_class_has_its_section() -> None:
-    text = str(MOMENTS.fit("region ~ income").summary())
-    assert [f"region = {level}" in text for level in ("north", "south", "west")] == [True] * 3
 
 
 @pytest.mark.parametrize(
@@ -56,13 +54,7 @@ def test_numbers_have_the_digits_that_their_error_leaves(value, error, text) -> 
     assert number(value, error) == text
 
 
-def test_p_values_stop_at_a_thousandth() -> None:
-    assert (probability(0.0001), probability(0.0314)) == ("< 0.001", "0.031")
-
-
 # ---- names in Markdown mean nothing to Markdown
-
-
 @pytest.mark.parametrize(
     "name",
     ["*a*", "[a](http://b.c)", "![x](y)", "<b>", "`a`", "# a", "1. a", "www.example.org", "a\n\nb"],
@@ -75,8 +67,6 @@ def test_a_name_stays_a_name(name: str) -> None:
 
 
 # ---- pictures of models and moments show their numbers
-
-
 mpl.use("Agg")
 
 
@@ -98,7 +88,9 @@ def exact_model(exact_moments):
     return exact_moments.fit(target="income")
 
 
-def test_a_models_picture_has_its_estimates_over_each_features_range(exact_model):
+def test_pictures_have_estimates_over_each_features_range_or_correlations(
+    exact_model, exact_moments
+):
     axes = exact_model.plot()
     age, level = axes.lines[0].get_xdata()
     found = {one.name: one for one in exact_model.estimates()}
@@ -107,6 +99,10 @@ def test_a_models_picture_has_its_estimates_over_each_features_range(exact_model
     assert [text.get_text() for text in axes.get_yticklabels()] == ["age", "region=b"]
     low, high = axes.collections[0].get_segments()[0][:, 0]
     assert (low, high) == pytest.approx((72 * found["age"].lower, 72 * found["age"].upper))
+    axes = exact_moments.plot()
+    found = exact_moments.correlations()
+    np.testing.assert_array_equal(axes.images[0].get_array(), found.values)
+    assert "4,000 people" in exact_moments._repr_html_()
 
 
 def test_a_level_of_which_nothing_can_be_said_is_left_out_of_the_picture_alone() -> None:
@@ -126,13 +122,6 @@ def test_a_level_of_which_nothing_can_be_said_is_left_out_of_the_picture_alone()
     )
     assert silent[1:-1] == ("–",) * 7
     assert silent[-1] != "–"
-
-
-def test_of_moments_the_correlations_are_drawn(exact_moments):
-    axes = exact_moments.plot()
-    found = exact_moments.correlations()
-    np.testing.assert_array_equal(axes.images[0].get_array(), found.values)
-    assert "4,000 people" in exact_moments._repr_html_()
 
 
 def test_results_are_named_as_those_of_statsmodels(exact_model):

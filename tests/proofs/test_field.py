@@ -37,19 +37,19 @@ def test_arithmetic_is_that_of_whole_numbers(function, expected):
     assert found == right
 
 
-def test_products_are_broadcast():
+def test_products_sums_dots_and_powers():
     one, other = elements((7, 1, 3000)), elements((7, 5, 1), seed=2)
     found = field.mul(one, other)
     assert found.shape == (7, 5, 3000)
     assert np.array_equal(found[3, 2], field.mul(one[3, 0], other[3, 2]))
-
-
-def test_sums_and_dots():
     words = elements((50, 3))
     words[:, 0] = MODULUS - 1
     assert field.total(words, 0).tolist() == [sum(row) % MODULUS for row in words.T.tolist()]
     right = sum(a * b for a, b in zip(*words.T[:2].tolist(), strict=True)) % MODULUS
     assert int(field.dot(words[:, 0], words[:, 1], 0)) == right
+    found = field.powers(np.array([3, MODULUS - 1], dtype=np.uint64), 70)
+    assert found[0].tolist() == [pow(3, k, MODULUS) for k in range(70)]
+    assert found[1].tolist() == [1, MODULUS - 1] * 35
 
 
 @pytest.mark.parametrize("rows", [1, 5, 1300])
@@ -59,12 +59,6 @@ def test_matrices_are_combined_exactly_even_at_the_ends(rows):
     found = field.combine(weights, field.limbs(matrices))
     right = field.dot(weights[..., None], matrices[:, None], axis=2)
     assert np.array_equal(found, right)
-
-
-def test_powers():
-    found = field.powers(np.array([3, MODULUS - 1], dtype=np.uint64), 70)
-    assert found[0].tolist() == [pow(3, k, MODULUS) for k in range(70)]
-    assert found[1].tolist() == [1, MODULUS - 1] * 35
 
 
 @pytest.mark.parametrize("size", [1, 2, 8, 64])

@@ -56,13 +56,9 @@ def variance_pvalue(seen, ratio):
 @pytest.mark.statistical
 @pytest.mark.parametrize("ratio", RATIOS)
 class TestExact:
-    def test_always_on_the_grid(self, ratio):
+    def test_on_the_grid_of_the_right_shape_variance_and_mean(self, ratio):
         assert np.array_equal(drawn(ratio), np.rint(drawn(ratio)))
-
-    def test_shape(self, ratio):
         assert shape_pvalue(drawn(ratio), ratio) > CHANCE
-
-    def test_variance_and_mean(self, ratio):
         assert variance_pvalue(drawn(ratio), ratio) > CHANCE
         mean = drawn(ratio).mean() / math.sqrt(variance(ratio) / DRAWS)
         assert 2 * norm.sf(abs(mean)) > CHANCE
@@ -267,6 +263,28 @@ class TestToGrid:
     def test_values_that_are_too_large(self, value):
         with pytest.raises(InvalidValueError, match=r"below 2\*\*52 steps"):
             to_grid([0.0, value], 1.0, toward_zero=False)
+
+
+class TestAtRandom:
+    """With words that are known: what was drawn decides, and nothing about the value."""
+
+    @pytest.mark.parametrize("u", [0, 2.0**-20, 0.5, 1 - 2.0**-20])
+    def test_rounding_adds_a_uniform_part_of_a_step(self, monkeypatch, u):
+        word = int(u * 2**64)
+        monkeypatch.setattr(bits, "words", lambda count: np.full(count, word, np.uint64))
+        values = np.array([[0.3, -0.3], [0.75, -1.0]])
+        found = noise.to_grid_at_random(values, 0.5)
+        expected = [math.floor(Fraction(v) / Fraction(1, 2) + Fraction(u)) / 2 for v in values.flat]
+        assert found.ravel().tolist() == expected
+        assert not np.signbit(found[found == 0]).any()
+
+    def test_dither_fills_a_cell_evenly_and_moves_no_mean(self, monkeypatch):
+        monkeypatch.setattr(bits, "words", lambda count: np.arange(count, dtype=np.uint64) << 61)
+        found = noise.dither(np.full(8, 3.0), 1.0, 0.125)
+        assert found.tolist() == [3 + k / 8 for k in range(-4, 4)]
+        assert noise.dither([1.0, 2.0], 1.0, 1.0).tolist() == [1.0, 2.0]
+        with pytest.raises(InvalidValueError, match="multiples of step"):
+            noise.dither([0.3], 0.5, 0.25)
 
 
 class TestIdentifiers:

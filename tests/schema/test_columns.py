@@ -33,26 +33,21 @@ class TestBinary:
 
 
 class TestCategorical:
-    def test_one_column_for_each_level(self):
+    def test_one_column_for_each_level_of_words_or_whole_numbers(self):
         letter = Categorical("letter", ["b", "a", "c"])
         assert letter.columns == ("letter=b", "letter=a", "letter=c")
         z = letter.scale(np.array(["a", "c"]))
         assert z.tolist() == [[0, 1, 0], [0, 0, 1]]
         assert letter.unscale(z).tolist() == ["a", "c"]
+        assert Categorical("room", [7, np.int64(10)]) == Categorical("room", ("7", "10"))
 
-    @given(
-        st.data(),
-        st.lists(st.text(LETTERS, min_size=1), min_size=2, unique=True),
-    )
+    @given(st.data(), st.lists(st.text(LETTERS, min_size=1), min_size=2, unique=True))
     def test_words_of_all_alphabets_return(self, data, levels):
         column = Categorical("v", levels)
         words = data.draw(st.lists(st.sampled_from(levels), min_size=1))
         z = column.scale(np.array(words, dtype=object))
         assert np.array_equal((z**2).sum(axis=1), np.ones(len(words)))
         assert column.unscale(z).tolist() == words
-
-    def test_levels_may_be_given_as_whole_numbers(self):
-        assert Categorical("room", [7, np.int64(10)]) == Categorical("room", ("7", "10"))
 
     @pytest.mark.parametrize("levels", [[], ["f"], ["f", "f"], ["1", 1], "fm", None, 3, {"f", "m"}])
     def test_at_least_two_and_different(self, levels):
@@ -65,8 +60,6 @@ class TestCategorical:
 
 
 # ---- names
-
-
 @pytest.mark.parametrize("name", ["", None, 3, b"age", "\udcff"])
 def test_names_are_words(name):
     for make in (Binary, lambda n: Numeric(n, 0, 1), lambda n: Categorical(n, ["a", "b"])):
@@ -82,18 +75,25 @@ def test_names_and_levels_hide_and_reorder_nothing(harmful):
 
 
 # ---- numbers, and labels above a threshold
-
-
 def values_for(column):
     return st.lists(values(column) | st.just(column.centre), min_size=1)
 
 
 class TestNumeric:
-    def test_bounds_and_centre(self):
+    def test_bounds_centre_and_what_is_outside(self):
         age = Numeric("age", 20, 80)
         assert age.scale(np.array([20, 50, 80, 35])).tolist() == [-1, 0, 1, -0.5]
         assert age.unscale(np.array([-1, 0, 1, -0.5])).tolist() == [20, 50, 80, 35]
         assert (age.width, age.centre) == (60, 50)
+        values = np.array([3, 11, -4])
+        assert Numeric("v", 0, 10).inside(values).tolist() == [3, 10, 0]
+        strict = Numeric("v", 0, 10, outside="refuse")
+        message = refusal(strict.scale, values)
+        assert message.startswith(
+            "Row 1 has a value of 'v' which is not within lower=0.0 and upper=10.0"
+        )
+        assert "Row 0 has a value of 'v'" in refusal(strict.scale, values[2:])
+        assert strict.scale(np.array([0, 10])).tolist() == [-1, 1]
 
     @given(st.data(), numerics())
     @example(None, Numeric("v", 0, 1e-300))
@@ -124,30 +124,17 @@ class TestNumeric:
         rounding = 8 * np.finfo(float).eps * (1 + abs(slope * value) + abs(constant))
         assert slope * value + constant == pytest.approx(z, rel=0, abs=rounding)
 
-    def test_the_scale_does_not_look_at_the_data(self):
+    def test_the_scale_neither_looks_at_the_data_nor_changes_them(self):
         age = Numeric("age", 0, 100)
         few, many = (
             age.scale(np.array([50.0, 60.0])),
             age.scale(np.array([-9.0, 50.0, 60.0, 999.0])),
         )
         assert few.tolist() == many[1:3].tolist()
-
-    def test_what_is_given_is_not_changed(self):
         values = np.array([-5.0, 5.0])
         values.setflags(write=False)
         assert Numeric("v", 0, 1).scale(values).tolist() == [-1, 1]
         assert Numeric("v", -9, 9).scale(values).tolist() == pytest.approx([-5 / 9, 5 / 9])
-
-    def test_outside_is_clipped_or_refused(self):
-        values = np.array([3, 11, -4])
-        assert Numeric("v", 0, 10).inside(values).tolist() == [3, 10, 0]
-        strict = Numeric("v", 0, 10, outside="refuse")
-        message = refusal(strict.scale, values)
-        assert message.startswith(
-            "Row 1 has a value of 'v' which is not within lower=0.0 and upper=10.0"
-        )
-        assert "Row 0 has a value of 'v'" in refusal(strict.scale, values[2:])
-        assert strict.scale(np.array([0, 10])).tolist() == [-1, 1]
 
     @pytest.mark.parametrize(
         ("lower", "upper"),
@@ -172,13 +159,11 @@ class TestNumeric:
 
 
 class TestLabel:
-    def test_above_and_not(self):
+    def test_above_and_not_and_outside_as_the_column_says(self):
         rich = Numeric("income", 0, 100).above(40)
         assert rich == Label("income", 0, 100, 40)
         assert rich.scale(np.array([39, 40, np.nextafter(40, 41), 1e9])).tolist() == [-1, -1, 1, 1]
         assert rich.unscale(np.array([-1.0, 1.0])).tolist() == [False, True]
-
-    def test_the_column_says_what_to_do_outside(self):
         strict = Numeric("income", 0, 100, outside="refuse").above(40)
         assert "Row 1 has a value of 'income'" in refusal(strict.scale, np.array([1, 101]))
         assert "missing" in refusal(strict.scale, np.array([np.nan]))
@@ -195,8 +180,6 @@ class TestLabel:
 
 
 # ---- columns as a file describes them
-
-
 ENTRY = {"name": "age", "kind": "numeric", "lower": 0, "upper": 100}
 
 

@@ -61,9 +61,13 @@ def test_a_source_is_no_column() -> None:
             parsed(text, schema)
 
 
-def test_only_agreed_targets() -> None:
+def test_columns_targets_and_weights_that_are_none_are_named() -> None:
     with pytest.raises(InvalidValueError, match="'age' to be one of 'income'"):
         parsed("age ~ income", WORKERS, ["income"])
+    with pytest.raises(InvalidValueError, match="4 weights, one for each of"):
+        joint_form(SCHEMA.questions, 1.0, [0.5, 0.5])
+    with pytest.raises(InvalidValueError, match="'wage' to be one of the columns"):
+        SCHEMA.question("wage")
 
 
 SCHEMA = Schema(
@@ -74,12 +78,8 @@ SCHEMA = Schema(
     ],
     target=Numeric("income", 0, 1000),
 )
-PEOPLE = {
-    "age": [20, 40, 55],
-    "married": [True, False, True],
-    "region": ["south", "north", "west"],
-    "income": [100, 500, 900],
-}
+PEOPLE = {"age": [20, 40, 55], "married": [True, False, True]}
+PEOPLE |= {"region": ["south", "north", "west"], "income": [100, 500, 900]}
 
 
 def test_every_question_has_its_columns() -> None:
@@ -96,17 +96,17 @@ def test_every_question_has_its_columns() -> None:
     assert values(SCHEMA, PEOPLE, ["region", "age"]).shape == (3, 4)
 
 
-def test_a_label_is_a_sign_and_a_categorical_target_has_classes() -> None:
+def test_a_label_is_a_sign_with_units_of_probabilities_or_log_odds() -> None:
     label = Schema([Numeric("age", 0, 1)], Numeric("income", 0, 10).above(5))
     assert joint_form(label.questions, 1.0, [0.5, 0.5]).columns[1].kind == "sign"
     classes = Schema([Numeric("age", 0, 1)], Categorical("party", ["a", "b", "c"]))
     form = joint_form(classes.questions, 1.0, [0.5, 0.5])
     assert [column.group for column in form.columns] == [None, "party", "party", "party"]
-
-
-def test_weights_are_one_for_each_question() -> None:
-    with pytest.raises(InvalidValueError, match="4 weights, one for each of"):
-        joint_form(SCHEMA.questions, 1.0, [0.5, 0.5])
+    schema = Schema([Binary("smokes")], Numeric("income", 0, 10).above(5))
+    linear = units(schema, "income", ["smokes"])
+    assert linear.apply(np.array([0.2, 0.4])).tolist() == pytest.approx([0.4, 0.4])
+    odds = units(schema, "income", ["smokes"], log_odds=True)
+    assert odds.apply(np.array([0.2, 0.4])).tolist() == pytest.approx([-0.2, 0.8])
 
 
 @pytest.mark.parametrize("reference", [None, "west"])
@@ -132,20 +132,6 @@ def test_units_predict_what_the_weights_predict(reference) -> None:
         assert said + effect.get(f"region={region}", 0.0) == pytest.approx(expected)
 
 
-def test_covariances_follow_the_units() -> None:
-    told = units(SCHEMA, "income", ["age"])
-    assert told.scale == pytest.approx(1 / 500)
-    assert told.matrix @ [0, 1] == pytest.approx([500 * -2, 500 / 20])
-
-
-def test_a_labels_units_are_probabilities_or_log_odds() -> None:
-    schema = Schema([Binary("smokes")], Numeric("income", 0, 10).above(5))
-    linear = units(schema, "income", ["smokes"])
-    assert linear.apply(np.array([0.2, 0.4])).tolist() == pytest.approx([0.4, 0.4])
-    odds = units(schema, "income", ["smokes"], log_odds=True)
-    assert odds.apply(np.array([0.2, 0.4])).tolist() == pytest.approx([-0.2, 0.8])
-
-
 @pytest.mark.parametrize(
     ("references", "words"),
     [({"region": "east"}, "reference level 'east'"), ({"age": "20"}, "categorical features only")],
@@ -153,8 +139,3 @@ def test_a_labels_units_are_probabilities_or_log_odds() -> None:
 def test_reference_levels_are_levels(references, words) -> None:
     with pytest.raises(InvalidValueError, match=words):
         units(SCHEMA, "income", ["age", "region"], references=references)
-
-
-def test_unknown_columns_are_named() -> None:
-    with pytest.raises(InvalidValueError, match="'wage' to be one of the columns"):
-        SCHEMA.question("wage")

@@ -18,12 +18,8 @@ SCHEMA = Schema(
     features=[Numeric("age", 0, 100), Binary("married"), Categorical("sex", ["f", "m"])],
     target=Numeric("income", 0, 1000),
 )
-PEOPLE = {
-    "age": [31.0, 42.5, 53.0, 64.0, 75.0],
-    "married": [0, 1, 1, 0, 1],
-    "sex": ["f", "m", "m", "f", "f"],
-    "income": [100.0, 200.0, 300.0, 400.0, 500.0],
-}
+PEOPLE = {"age": [31.0, 42.5, 53.0, 64.0, 75.0], "married": [0, 1, 1, 0, 1]}
+PEOPLE |= {"sex": ["f", "m", "m", "f", "f"], "income": [100.0, 200.0, 300.0, 400.0, 500.0]}
 NAMES = list(PEOPLE)
 TEXT = "age,married,sex,income\n31,0,f,100\n42.5,1,m,200\n53,1,m,300\n64,0,f,400\n75,1,f,500\n"
 
@@ -65,8 +61,6 @@ def joined(file: TableFile, rows: int = 10, *, skip: int = 0) -> dict[str, list]
 
 
 # ---- both kinds
-
-
 @pytest.mark.parametrize("rows", [1, 2, 3, 5, 100])
 def test_chunks_are_the_table_in_order(people, rows: int) -> None:
     assert joined(people, rows) == PEOPLE
@@ -88,10 +82,7 @@ def test_a_good_file_is_counted_and_encodes_as_the_values_do(people) -> None:
 
 def test_those_who_predict_need_no_target(tmp_path) -> None:
     without = {name: column for name, column in PEOPLE.items() if name != "income"}
-    for file in (
-        csv_file(tmp_path, "age,married,sex\n31,0,f\n"),
-        parquet_file(tmp_path, without),
-    ):
+    for file in (csv_file(tmp_path, "age,married,sex\n31,0,f\n"), parquet_file(tmp_path, without)):
         with pytest.raises(InvalidValueError, match="income"):
             checked(file)
         asked = TableFile(file.path, SCHEMA, only=("age", "married", "sex"))
@@ -116,14 +107,11 @@ def test_a_missing_column_is_named_beside_those_that_there_are(tmp_path) -> None
         assert "none of its 3 columns" in str(refusal.value)
 
 
-def test_no_rows_are_refused(tmp_path) -> None:
+def test_no_rows_and_no_file_are_refused_with_what_is_lacking(tmp_path) -> None:
     empty = {name: pa.array(column[:0], pa.array(column).type) for name, column in PEOPLE.items()}
     for file in (csv_file(tmp_path, TEXT.splitlines()[0] + "\n"), parquet_file(tmp_path, empty)):
         with pytest.raises(InvalidValueError, match="at least one row"):
             checked(file)
-
-
-def test_what_is_no_file_is_refused_with_the_columns_that_it_should_have(tmp_path) -> None:
     for path in (tmp_path / "nowhere.csv", tmp_path):
         with pytest.raises(InvalidValueError, match="age, married, sex, income") as refusal:
             TableFile(path, SCHEMA)
@@ -135,8 +123,6 @@ def test_the_digest_is_that_of_the_bytes(people) -> None:
 
 
 # ---- CSV
-
-
 SPREADSHEETS = {
     "byte order mark": b"\xef\xbb\xbf" + TEXT.encode(),
     "Windows": TEXT.replace("\n", "\r\n"),
@@ -239,16 +225,12 @@ def test_what_a_german_spreadsheet_writes_is_read(tmp_path, separator: str) -> N
     assert joined(TableFile(path, IN_GERMAN)) == PEOPLE
 
 
-def test_points_separate_thousands_where_decimals_have_a_comma(tmp_path) -> None:
+def test_numbers_of_two_meanings_are_refused_and_points_separate_thousands(tmp_path) -> None:
     far = Schema(SCHEMA.features, Numeric("income", 0, 1e9))
     path = tmp_path / "people.csv"
     body = "31;0;f;1.030,63\n42,5;1;m;1.234.567\n53;1;m;-2.000\n64;0;f;12,5\n75;1;f;1 000\n"
     path.write_text("age;married;sex;income\n" + body)
     assert joined(TableFile(path, far))["income"] == [1030.63, 1234567.0, -2000.0, 12.5, 1000.0]
-
-
-def test_numbers_of_two_meanings_are_refused(tmp_path) -> None:
-    path = tmp_path / "people.csv"
     path.write_text("age;married;sex;income\n31;0;f;1.030\n42;1;m;2.000\n")
     with pytest.raises(InvalidValueError, match="may separate thousands, or decimals"):
         checked(TableFile(path, SCHEMA))
@@ -266,8 +248,6 @@ def test_what_two_answers_are_called_is_neither(tmp_path) -> None:
 
 
 # ---- workbooks
-
-
 def workbook_file(folder, rows: list[list]) -> TableFile:
     book = openpyxl.Workbook()
     for row in rows:
@@ -277,32 +257,32 @@ def workbook_file(folder, rows: list[list]) -> TableFile:
     return TableFile(folder / "people.xlsx", IN_GERMAN)
 
 
-def test_a_workbook_is_read_as_its_first_sheet(tmp_path) -> None:
+def test_a_workbook_is_read_as_its_first_sheet_and_named_as_it_does(tmp_path) -> None:
     rows = [list(row) for row in zip(*PEOPLE.values(), strict=True)]
     rows[0][1], rows[1][1], rows[2][2] = False, "ja", "Mann"
     file = workbook_file(tmp_path, [NAMES, *rows, [None] * 4])
     assert checked(file) == 5
     assert joined(file, 2) == PEOPLE
     assert joined(file, 2, skip=3) == {name: v[3:] for name, v in PEOPLE.items()}
-
-
-def test_a_bad_row_of_a_workbook_is_named_as_the_spreadsheet_does(tmp_path) -> None:
     file = workbook_file(tmp_path, [NAMES, [31, 0, "f", 100], [42, None, "m", 200]])
     with pytest.raises(InvalidValueError, match=r"^Row 3 of 'people\.xlsx' .* missing value"):
         checked(file)
 
 
-@pytest.mark.parametrize("content", [b"", b"PK", b"age,married\n", bytes(range(256)) * 8])
-def test_what_is_no_workbook_is_refused(tmp_path, content: bytes) -> None:
-    path = tmp_path / "people.xlsx"
-    path.write_bytes(content)
-    with pytest.raises(InvalidValueError, match="to be a workbook that can be read"):
-        checked(TableFile(path, SCHEMA))
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        *(("people.xlsx", one) for one in (b"", b"PK", b"age,married\n", bytes(range(256)) * 8)),
+        *(("people.parquet", one) for one in (b"", b"a,b\n", b"PAR1" * 10, b"PAR1\0\0\0\0PAR1")),
+    ],
+)
+def test_what_is_no_workbook_or_parquet_file_is_refused(tmp_path, name, content: bytes) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InvalidValueError, match=r"to be a (workbook that|Parquet file)"):
+        checked(TableFile(tmp_path / name, SCHEMA))
 
 
 # ---- Parquet
-
-
 def test_kinds_of_parquet_columns_that_mean_the_same_are_read_alike(tmp_path) -> None:
     other = {
         "age": pa.array(PEOPLE["age"], pa.float32()),
@@ -328,11 +308,3 @@ def test_a_bad_row_of_parquet_is_named(tmp_path, column: str, value, message: st
     with pytest.raises(InvalidValueError, match=r"^Row 3 of 'people\.parquet' ") as refusal:
         checked(parquet_file(tmp_path, bad))
     assert message in str(refusal.value)
-
-
-@pytest.mark.parametrize("content", [b"", b"age,married\n", b"PAR1" * 10, b"PAR1\0\0\0\0PAR1"])
-def test_what_is_no_parquet_file_is_refused(tmp_path, content: bytes) -> None:
-    path = tmp_path / "people.parquet"
-    path.write_bytes(content)
-    with pytest.raises(InvalidValueError, match="to be a Parquet file"):
-        checked(TableFile(path, SCHEMA))

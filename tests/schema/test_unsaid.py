@@ -7,15 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from blurfit import (
-    Agreement,
-    Binary,
-    Categorical,
-    Numeric,
-    PublishedModel,
-    Schema,
-    perturb_table,
-)
+from blurfit import Agreement, Binary, Categorical, Numeric, PublishedModel, Schema, perturb_table
 from blurfit.audit.agreements import farthest_answers
 from blurfit.errors import InvalidValueError
 from blurfit.estimators import InputPerturbationRegressor, MomentPerturbationRegressor
@@ -51,7 +43,7 @@ def people(count: int, generator: np.random.Generator, silent: float = 0.3) -> d
     return table | {"hours": hours, "income": income}
 
 
-def test_the_columns_of_what_was_said_and_what_was_not() -> None:
+def test_the_columns_of_what_was_said_and_what_was_not_and_back() -> None:
     table = {
         "age": [60, None, np.nan],
         "married": [True, None, 0],
@@ -77,9 +69,6 @@ def test_the_columns_of_what_was_said_and_what_was_not() -> None:
     ]
     assert values(SCHEMA, SILENT).tolist() == [0, 1, 0, 1, 0, 0, 1, 0, 0]
     assert [kind_of(one) for one in SCHEMA.questions] == [3, 3, 3, "numeric", "numeric"]
-
-
-def test_encoded_and_back() -> None:
     for record in (SILENT, SILENT | {"age": 30.0, "married": 1, "region": "north"}):
         found = SCHEMA.decode(SCHEMA.encode(record))
         for name, value in record.items():
@@ -156,29 +145,21 @@ def test_where_nobody_is_silent_all_else_is_still_told() -> None:
     table = people(4000, np.random.default_rng(4), silent=0.0)
     agreement = Agreement.propose(SCHEMA, epsilon=1, delta=1e-6, quorum=2000)
     model = moments_of(agreement, exact_totals(agreement, table)).fit()
-    assert [one.name for one in model.estimates()] == [
-        "(intercept)",
-        "age",
-        "married",
-        "region=south",
-        "hours",
-    ]
+    names = ["(intercept)", "age", "married", "region=south", "hours"]
+    assert [one.name for one in model.estimates()] == names
     one = model.estimates()[1]
     assert one.lower <= 5 <= one.upper
     assert model.prediction_intervals(SILENT).shape == (1, 2)
     assert PublishedModel.from_json(model.to_json()).summary().sections == model.summary().sections
 
 
-def test_a_target_is_answered_by_everybody() -> None:
+def test_targets_and_what_is_not_optional_must_be_said() -> None:
     income = Numeric("income", 0, 1)
     message = refusal(Schema, [Binary("a")], replace(income, optional=True))
     assert "'income' to be answered by everybody" in message
     message = refusal(Schema, [Binary("a", optional=True)], income, targets=["a", "income"])
     assert "'a' to be answered by everybody" in message
     assert SCHEMA.targets == ("hours", "income")
-
-
-def test_what_must_be_said_says_how_to_allow_silence() -> None:
     message = refusal(values, SCHEMA, SILENT | {"hours": None})
     assert message.startswith("Row 0 has a missing value of 'hours'; set optional = true")
     message = refusal(Categorical, "c", ["a", "(not said)"], optional=True)

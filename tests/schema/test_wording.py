@@ -15,12 +15,8 @@ TERMS = {"epsilon": 1, "delta": 1e-6, "quorum": 500}
 
 def test_a_text_is_found_in_the_readers_language() -> None:
     text = Text.of("title", {"en": "Work", "de": "Arbeit", "pt-BR": "Trabalho"})
-    assert [text.in_language(tag) for tag in ("de", "de-CH", "pt-BR", "en-GB")] == [
-        "Arbeit",
-        "Arbeit",
-        "Trabalho",
-        "Work",
-    ]
+    found = [text.in_language(tag) for tag in ("de", "de-CH", "pt-BR", "en-GB")]
+    assert found == ["Arbeit", "Arbeit", "Trabalho", "Work"]
     assert text.in_language("fr") == text.in_language(None) == "Work"
     assert Text.of("title", {"nl": "Werk", "fi": "Työ"}).in_language("de") == "Työ"  # the first
     assert Text.of("title", "Work").in_language("de") == "Work"
@@ -29,16 +25,13 @@ def test_a_text_is_found_in_the_readers_language() -> None:
 
 def test_a_text_is_one_line() -> None:
     assert str(Text.of("purpose", "two\n  lines\tof it ")) == "two lines of it"
+    assert str(Text.of("title", "a\u2028b\x85c")) == "a b c"
 
 
 @pytest.mark.parametrize("harmful", ["\x07", "\x1b[31m", "\u202e", "\u2066", "\ud800", "\x9b"])
 def test_what_hides_or_reorders_is_refused(harmful) -> None:
     with pytest.raises(InvalidValueError, match=r"without the character U\+"):
         Wording(question=f"How{harmful}old?")
-
-
-def test_line_separators_are_spaces() -> None:
-    assert str(Text.of("title", "a\u2028b\x85c")) == "a b c"
 
 
 @pytest.mark.parametrize(
@@ -63,7 +56,7 @@ def test_what_is_absent_leaves_no_trace() -> None:
     assert set(written["features"][1]) == {"name", "kind"}
 
 
-def test_words_are_under_the_fingerprint_and_change_nothing_else() -> None:
+def test_words_are_under_the_fingerprint_in_one_spelling_and_change_nothing_else() -> None:
     words = Wording(question={"en": "How old are you?", "de": "Wie alt sind Sie?"}, unit="years")
     features = [Numeric("age", 0, 100, wording=words), Binary("married")]
     about = About(title="Work", organiser={"en": "The Office", "de": "Das Amt"})
@@ -75,9 +68,6 @@ def test_words_are_under_the_fingerprint_and_change_nothing_else() -> None:
     told.verify()
     record = {"age": 30, "married": True, "income": 10}
     assert (plain.exact(record) == told.exact(record)).all()
-
-
-def test_another_spelling_of_the_same_words_is_refused() -> None:
     document = Agreement.propose(
         Schema(PLAIN.features, PLAIN.target, about=About(title="Work")), **TERMS
     ).to_dict()
@@ -87,8 +77,6 @@ def test_another_spelling_of_the_same_words_is_refused() -> None:
 
 
 # ---- what columns are called where people read
-
-
 REGION = Wording(
     title={"en": "Region", "de": "Gegend"}, labels={"n": {"en": "north", "de": "Nord"}}
 )
@@ -103,7 +91,7 @@ TITLED = Schema(
 )
 
 
-def test_titles_where_there_are_some_and_names_elsewhere() -> None:
+def test_titles_and_questions_in_words() -> None:
     assert titles(TITLED) == {
         "age": "Age (years)",
         "age=(not said)": "Age: not said",
@@ -116,9 +104,6 @@ def test_titles_where_there_are_some_and_names_elsewhere() -> None:
         "income": "income",
     }
     assert titles(TITLED, "de")["region=n"] == "Gegend: Nord"
-
-
-def test_questions_in_words() -> None:
     assert [asked_in_words(one) for one in (*TITLED.features, TITLED.target)] == [
         "Age (18 to 90 years, or not said)",
         "Region (north | s)",
@@ -130,8 +115,6 @@ def test_questions_in_words() -> None:
 
 
 # ---- A schema as a file for people, and back
-
-
 ODD = Schema(
     [
         Numeric("a b", -1.5, 1e20, outside="refuse", wording=Wording(hint='"\\ üñ')),

@@ -85,8 +85,6 @@ def test_what_cannot_be_is_refused(census: Census, monkeypatch) -> None:
 
 
 # ---- the generated census
-
-
 def test_the_papers_attributes_and_said_to_be_synthetic() -> None:
     """13 with marital status as two: 13 features, the target, and one more column for 1."""
     made = make_census(40_000, seed=8)

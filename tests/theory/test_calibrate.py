@@ -209,11 +209,7 @@ def test_alpha_strengthens_the_promise() -> None:
 def test_guarantee_is_the_inverse() -> None:
     public = {"dimension": 6, "quorum": 4000, **UNIT}
     found = calibrate(0.7, 1e-7, **public)
-    scales = {
-        "sigma_u": found.sigma_u,
-        "sigma_b": found.sigma_b,
-        "ridge": found.ridge,
-    }
+    scales = {"sigma_u": found.sigma_u, "sigma_b": found.sigma_b, "ridge": found.ridge}
     kept = guarantee(delta=1e-7, **scales, **public)
     assert 0.98 * 0.7 < kept.epsilon <= 0.7
     assert guarantee(epsilon=kept.epsilon, **scales, **public).delta == pytest.approx(
@@ -242,8 +238,11 @@ def test_results_are_frozen_and_plain() -> None:
     assert InputCalibration.from_dict(again) == found
 
 
-def test_no_excess_risk_is_stated_of_a_penalised_model() -> None:
+def test_the_excess_risk_is_what_the_split_minimises_and_of_no_penalised_model() -> None:
     found = calibrate(1, 1e-6, **CENSUS)
+    scales = Scales(found.sigma_u, found.sigma_b, found.ridge)
+    follows = input_excess_risk(Setting(14, 2**21, 1.0, 1.0, 1.0), scales)
+    assert follows <= found.excess_risk <= follows * (1 + 2**-26)
     found.verify()
     with pytest.raises(NotCertifiedError, match="Expected excess_risk to be None"):
         found.verify(penalised=True)
@@ -251,13 +250,6 @@ def test_no_excess_risk_is_stated_of_a_penalised_model() -> None:
     silent.verify(penalised=True)
     with pytest.raises(NotCertifiedError, match="but None is stated"):
         silent.verify()
-
-
-def test_forecast_is_what_the_split_minimises() -> None:
-    found = calibrate(1, 1e-6, **CENSUS)
-    scales = Scales(found.sigma_u, found.sigma_b, found.ridge)
-    follows = input_excess_risk(Setting(14, 2**21, 1.0, 1.0, 1.0), scales)
-    assert follows <= found.excess_risk <= follows * (1 + 2**-26)
 
 
 @pytest.mark.parametrize("extreme", [(1e-6, 1e-290), (1e4, 0.4), (1e-6, 0.4), (50.0, 1e-290)])
@@ -349,11 +341,7 @@ GOOD = {"epsilon": 1, "delta": 1e-6, "dimension": 5, "quorum": 100, **UNIT}
         ({"split": 1}, InvalidValueError, "split=1 strictly between"),
         ({"weight_bound": None}, InfeasibleError, "needs a weight_bound"),
         ({"quorum": 5}, InfeasibleError, "least quorum that works is 6"),
-        (
-            {"rule": "published", "quorum": 60},
-            InfeasibleError,
-            "least quorum that works is 64",
-        ),
+        ({"rule": "published", "quorum": 60}, InfeasibleError, "least quorum that works is 64"),
         (
             {"rule": "published", "local_epsilon": 1, "local_delta": 0.1},
             InvalidValueError,

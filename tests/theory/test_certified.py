@@ -111,12 +111,16 @@ def test_moving_sensitivity_covers_the_worst_pair(neighbours, noise: float) -> N
     assert loss.moving_sensitivity <= 1.5 * worst
 
 
-def test_negative_ridge_scales_the_floor() -> None:
+def test_negative_ridges_scale_the_floor_and_need_one() -> None:
     setting = Setting(3, 500, 1.0, 1.0, 1.0)
     loss = curvature_loss(setting, 5.0, -6.0, DeltaShares(0.01, 0.01, 0.01, 0.1))
     assert loss.spectrum_floor > 6
     assert loss.strong_convexity == loss.gram_floor * (1 - 6 / loss.spectrum_floor)
     assert loss.strong_convexity < loss.gram_floor - 6
+    assert spectrum_floor(1.0, dimension=30, records=40, probability=0.01) == 0.0
+    setting = Setting(30, 40, 1.0, 1.0, 1.0)
+    with pytest.raises(InfeasibleError, match="more cannot be taken away"):
+        curvature_loss(setting, 5.0, -0.1, DeltaShares(0.01, 0.01, 0.01, 0.1))
 
 
 def test_count_and_quorum_are_two_names_of_the_same_noise() -> None:
@@ -127,16 +131,7 @@ def test_count_and_quorum_are_two_names_of_the_same_noise() -> None:
     assert counted == least_kept_epsilon(many, Scales(6.0, 40.0, 1.0), 1e-6)
 
 
-def test_squared_negative_bracket_is_not_a_bound() -> None:
-    assert spectrum_floor(1.0, dimension=30, records=40, probability=0.01) == 0.0
-    setting = Setting(30, 40, 1.0, 1.0, 1.0)
-    with pytest.raises(InfeasibleError, match="more cannot be taken away"):
-        curvature_loss(setting, 5.0, -0.1, DeltaShares(0.01, 0.01, 0.01, 0.1))
-
-
 # -- the privacy loss -----------------------------------------------------------------------------
-
-
 @pytest.mark.statistical
 @pytest.mark.parametrize("neighbours", ["replace", "zero-out"])
 @pytest.mark.parametrize(

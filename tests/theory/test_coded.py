@@ -160,13 +160,10 @@ def test_codes_that_the_noise_is_not_made_for_are_refused(rows, reason) -> None:
         Code(rows)
 
 
-@pytest.mark.parametrize("overlap", [-0.1, 0.95, math.nan, math.inf])
-def test_an_overlap_is_between_nothing_and_nine_tenths(overlap: float) -> None:
-    with pytest.raises(InvalidValueError, match="overlap"):
-        Code.overlapping(4, overlap)
-
-
-@pytest.mark.parametrize("factors", [(1.0, 1.1), (1.0, -0.1), (1.0, math.nan), (0.0, 0.0), (1.0,)])
-def test_weights_beyond_1_and_below_0_are_refused(factors) -> None:
-    with pytest.raises(InvalidValueError, match="factor"):
-        Weighting((3, 4), factors)
+def test_overlaps_and_weights_beyond_their_range_are_refused() -> None:
+    for overlap in (-0.1, 0.95, math.nan, math.inf):
+        with pytest.raises(InvalidValueError, match="overlap"):
+            Code.overlapping(4, overlap)
+    for factors in ((1.0, 1.1), (1.0, -0.1), (1.0, math.nan), (0.0, 0.0), (1.0,)):
+        with pytest.raises(InvalidValueError, match="factor"):
+            Weighting((3, 4), factors)

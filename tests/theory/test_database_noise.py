@@ -10,13 +10,6 @@ from blurfit.theory.gaussian import delta_of
 from blurfit.theory.moments import total_deviation, variance_factor
 
 
-def test_what_it_costs_is_twice_or_three_times_the_variance_at_the_quorum() -> None:
-    assert variance_factor(50, 50, 1) == pytest.approx(2)
-    assert variance_factor(50, 50, 2) == pytest.approx(3)
-    assert variance_factor(50, 5000, 2) == pytest.approx(1.02)
-    assert variance_factor(50, 70, 0) == 1
-
-
 def test_the_deviation_is_that_of_independent_parts() -> None:
     """By simulation: N contributors of variance σ²/n, and k databases of σ²."""
     generator, sigma, quorum, count, draws = np.random.default_rng(1), 3.0, 20, 30, 2
@@ -38,9 +31,13 @@ def test_delta_by_integrating_the_likelihood_ratio(honest, draws) -> None:
     assert delta_of(mu, epsilon) == pytest.approx(numeric, rel=1e-5, abs=1e-12)
 
 
-def test_one_premise_suffices() -> None:
+def test_one_premise_suffices_and_costs_twice_or_three_times_the_variance() -> None:
     """μ ≤ Δ/σ if a quorum is honest, or one database is; and far beyond it if neither is."""
     promised = 2.0 / 10.0
     for honest, draws in ((100, 0), (1, 1), (1, 2), (250, 2)):
         assert 2.0 / total_deviation(10.0, 100, honest, draws) <= promised
     assert 2.0 / total_deviation(10.0, 100, 1, 0) == pytest.approx(10 * promised)
+    assert variance_factor(50, 50, 1) == pytest.approx(2)
+    assert variance_factor(50, 50, 2) == pytest.approx(3)
+    assert variance_factor(50, 5000, 2) == pytest.approx(1.02)
+    assert variance_factor(50, 70, 0) == 1

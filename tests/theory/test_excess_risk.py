@@ -43,9 +43,7 @@ def test_certified_forecast_holds(kind: str) -> None:
         excesses.append((w @ clean.gram @ w / 2 - clean.moment @ w - best) / n)
     assert np.quantile(excesses, 0.9) <= found.excess_risk
     if kind == "flat":
-        assert found.excess_risk <= 10 * np.quantile(
-            excesses, 0.9
-        )  # a bound for all data, yet no empty one
+        assert found.excess_risk <= 10 * np.quantile(excesses, 0.9)  # for all data, yet not empty
 
 
 @pytest.mark.statistical

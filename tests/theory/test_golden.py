@@ -23,33 +23,19 @@ def cases() -> list[dict[str, Any]]:
         ["replace", "zero-out"],
         [{}, {"split": 0.2}, {"rule": "published"}, {"local_epsilon": 5.0, "local_delta": 1e-6}],
     )
+    names = ("epsilon", "delta", "dimension", "quorum", "neighbours")
+    bounds = {"q_bound": 1.0, "p_bound": 1.5, "weight_bound": 0.8}
     return [
-        {
-            "epsilon": epsilon,
-            "delta": delta,
-            "dimension": dimension,
-            "quorum": quorum,
-            "neighbours": neighbours,
-            "q_bound": 1.0,
-            "p_bound": 1.5,
-            "weight_bound": 0.8,
-            **more,
-        }
-        for (epsilon, delta), (dimension, quorum), neighbours, more in grid
-        if not ("rule" in more and quorum < 100)  # below what the paper's corollary needs
+        dict(zip(names, (*promise, *size, neighbours), strict=True)) | bounds | more
+        for promise, size, neighbours, more in grid
+        if not ("rule" in more and size[1] < 100)  # below what the paper's corollary needs
     ]
 
 
 def numbers(call: dict[str, Any]) -> dict[str, float]:
     found = calibrate(**call)
-    return {
-        "sigma_u": found.sigma_u,
-        "sigma_b": found.sigma_b,
-        "ridge": found.ridge,
-        "kept": found.kept.epsilon,
-        "excess_risk": found.excess_risk,
-        "local_mu": found.local.mu,
-    }
+    plain = {name: getattr(found, name) for name in ("sigma_u", "sigma_b", "ridge", "excess_risk")}
+    return plain | {"kept": found.kept.epsilon, "local_mu": found.local.mu}
 
 
 ENTRIES = json.loads(FILE.read_text())

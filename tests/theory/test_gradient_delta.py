@@ -17,17 +17,9 @@ from blurfit.theory.gradient_delta import (
     over_angles,
 )
 
-POINTS = [
-    (0.08, 0.02, 0.01),
-    (0.08, 0.055, 0.0275),
-    (1.0, 0.2, 0.1),
-    (1.0, 0.01, 0.29),
-    (1.0, 0.29, 0.01),
-    (2.0, 0.1, 0.1),
-    (100.0, 8.0, 2.0),
-    (0.01, 3e-5, 7e-5),
-    (3e4, 100.0, 100.0),
-]
+POINTS = [(0.08, 0.02, 0.01), (0.08, 0.055, 0.0275), (1.0, 0.2, 0.1), (1.0, 0.01, 0.29)]
+POINTS += [(1.0, 0.29, 0.01), (2.0, 0.1, 0.1), (100.0, 8.0, 2.0), (0.01, 3e-5, 7e-5)]
+POINTS += [(3e4, 100.0, 100.0)]
 
 
 @cache
@@ -68,8 +60,6 @@ def log_mean(logarithms: np.ndarray, weights: np.ndarray) -> float:
 
 
 # -- the integrals --------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("headroom", "a", "b"), POINTS)
 def test_line_plane_and_space_by_adding_up_densities(headroom: float, a: float, b: float) -> None:
     """No closed form of the radius, no substitution: sums over radius and direction."""
@@ -151,8 +141,6 @@ def test_inverses(headroom: float, log_delta: float, dimension: int, share: floa
 
 
 # -- the steps of the proof -----------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("seed", range(30))
 def test_h_grows_with_a_and_b(seed: int) -> None:
     generator = np.random.default_rng(seed)

@@ -28,12 +28,13 @@ def test_the_gaussian_pair(mu) -> None:
         assert right_by_approximate(epsilon_of(mu, delta), delta) >= exact - 1e-12
 
 
-def test_simulated_guesses() -> None:
+def test_simulated_guesses_and_rounding_to_the_safe_side() -> None:
     generator = np.random.default_rng(0)
     which = generator.integers(0, 2, 100_000)
     guesses = generator.normal(which * 0.8, 1) > 0.4
     assert np.mean(guesses == which) <= right_by_gaussian(0.8) + 0.005
     assert right_by_gaussian(0.8) == pytest.approx(norm.cdf(0.4), abs=2e-3)
+    assert [in_hundred(share) for share in (0.5, 0.501, 0.55, 0.999, 1.0)] == [51, 51, 56, 100, 100]
 
 
 def test_blank_records_are_two_steps_away() -> None:
@@ -41,7 +42,3 @@ def test_blank_records_are_two_steps_away() -> None:
     two = right_by_approximate(2.0, (1 + np.e) * 1e-3)
     assert right_by_approximate(1.0, 1e-3, "zero-out") == pytest.approx(two)
     assert right_by_approximate(800.0, 0.5, "zero-out") == 1.0
-
-
-def test_rounded_to_the_safe_side() -> None:
-    assert [in_hundred(share) for share in (0.5, 0.501, 0.55, 0.999, 1.0)] == [51, 51, 56, 100, 100]

@@ -121,14 +121,11 @@ def test_a_form_sends_the_sum_over_bands_of_newtons_quadratics() -> None:
             np.testing.assert_allclose(form.linear(sent)[k], g, atol=1e-12)
 
 
-def test_a_part_of_a_band_counts_as_a_part() -> None:
+def test_a_part_of_a_band_counts_and_features_alone_tell_who_is_stopped() -> None:
     form, v = a_form([-1.0, -2.0]), np.array([0.2, 0.1])
     whole, none, half = (form.products(np.array([*v, t, -1.0])) for t in (0.0, -1.0, -0.5))
     assert not none.any()
     np.testing.assert_allclose(half, whole / 2)
-
-
-def test_who_is_stopped_depends_on_features_alone() -> None:
     form = a_form([-0.2] * 6, (1.0, 0.0), events=1.5)
     _, observed = form.chart.hazards([[0.0, 0.0], [-3.0, 0.0], [9.0, 0.0]])
     assert observed.sum(axis=1).tolist() == [3, 6, 1]
@@ -227,18 +224,10 @@ def test_a_map_is_read_as_it_is_written_and_refused_otherwise() -> None:
     again = map_from_dict(entry)
     assert isinstance(again, HazardMap)
     assert again.to_dict() == entry
-    for wrong in (
-        {"bands": [1.0]},
-        {"bands": [1.0, math.nan]},
-        {"bands": [[1.0, 2.0]]},
-        {"bands": [501.0, 1.0]},
-        {"events": 0.99},
-        {"events": 49.0},
-        {"radius": 0.5},
-        {"more": 1},
-    ):
+    wrong = [{"bands": one} for one in ([1.0], [1.0, math.nan], [[1.0, 2.0]], [501.0, 1.0])]
+    for one in (*wrong, {"events": 0.99}, {"events": 49.0}, {"radius": 0.5}, {"more": 1}):
         with pytest.raises(InvalidValueError):
-            map_from_dict(entry | wrong)
+            map_from_dict(entry | one)
     with pytest.raises(InvalidValueError, match="time to an event"):
         wave_form(chart, ("a", "b", "c"), (0, 1))
     with pytest.raises(InvalidValueError, match="columns"):

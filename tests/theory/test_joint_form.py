@@ -34,16 +34,13 @@ def test_what_is_sent_and_what_is_known_make_the_whole_matrix() -> None:
     assert FORM.take(whole) == pytest.approx(sent.sum(axis=0), abs=1e-12)
 
 
-def test_nothing_public_is_sent() -> None:
+def test_nothing_public_is_sent_and_levels_count_once() -> None:
     # 6·7/2 entries, less c², the sign's diagonal, and three zeros between levels
     assert FORM.width == 21 - 1 - 1 - 3
     assert "married·married" not in FORM.names
     assert "region=n·region=s" not in FORM.names
     assert "region=n·region=n" in FORM.names
     assert (FORM.counts == 1).sum() == 4
-
-
-def test_no_record_is_longer_than_the_radius_and_levels_count_once() -> None:
     v = rows(2000, np.random.default_rng(2))
     u = v * [0.5, 0.3, 0.6, 0.6, 0.6]
     assert (np.linalg.norm(u, axis=1) <= FORM.radius).all()

@@ -12,6 +12,7 @@ from blurfit.theory import gaussian
 from blurfit.theory.moments import MomentCalibration, Reach, calibrate_moment
 
 REACH = Reach(2.0, 2.5)
+FOUND = calibrate_moment(1, 1e-6, reach=REACH, quorum=500)
 
 
 def delta_by_quadrature(mu: float, epsilon: float) -> float:
@@ -30,12 +31,13 @@ def test_the_noise_keeps_the_promise_and_hardly_more(epsilon, delta) -> None:
     assert found.model.releases == "any"
 
 
-def test_more_records_keep_more_and_a_submission_less() -> None:
-    found = calibrate_moment(1, 1e-6, reach=REACH, quorum=500)
-    assert found.guarantee(count=2000).epsilon < found.guarantee().epsilon < 1 + 1e-6
-    assert found.local.mu == pytest.approx(math.sqrt(500) * REACH.submission / found.sigma)
-    assert found.noise == pytest.approx(found.sigma / math.sqrt(500))
-    assert found.total_noise(2000) == pytest.approx(2 * found.sigma)
+def test_the_sums_have_mu_more_records_keep_more_and_a_submission_less() -> None:
+    assert FOUND.guarantee(count=2000).epsilon < FOUND.guarantee().epsilon < 1 + 1e-6
+    assert FOUND.local.mu == pytest.approx(math.sqrt(500) * REACH.submission / FOUND.sigma)
+    assert FOUND.noise == pytest.approx(FOUND.sigma / math.sqrt(500))
+    assert FOUND.total_noise(2000) == pytest.approx(2 * FOUND.sigma)
+    exact = gaussian.mu_of(1, 1e-6)
+    assert exact * (1 - 2**-24) < FOUND.mu < exact
 
 
 def test_a_local_target_is_kept_exactly() -> None:
@@ -62,47 +64,30 @@ def test_it_is_written_and_read_to_the_last_bit() -> None:
     ids=lambda change: next(iter(change)),
 )
 def test_whoever_changes_a_number_is_found_out(change) -> None:
-    found = calibrate_moment(1, 1e-6, reach=REACH, quorum=500)
     values = {
-        name: value * getattr(found, name) if name in ("sigma", "mu") else value
+        name: value * getattr(FOUND, name) if name in ("sigma", "mu") else value
         for name, value in change.items()
     }
     with pytest.raises(NotCertifiedError):
-        replace(found, **values).verify(REACH)
+        replace(FOUND, **values).verify(REACH)
 
 
-def test_a_longer_reach_than_was_calibrated_for_is_found_out() -> None:
-    found = calibrate_moment(1, 1e-6, reach=REACH, quorum=500)
+def test_a_longer_reach_or_a_smaller_epsilon_is_found_out() -> None:
     with pytest.raises(NotCertifiedError, match="reach of the sums"):
-        found.verify(Reach(2.1, 2.5))
-
-
-def test_a_smaller_epsilon_than_the_noise_keeps_is_found_out() -> None:
-    found = calibrate_moment(1, 1e-6, reach=REACH, quorum=500)
-    better = replace(found, model=replace(found.model, epsilon=0.99))
+        FOUND.verify(Reach(2.1, 2.5))
+    better = replace(FOUND, model=replace(FOUND.model, epsilon=0.99))
     with pytest.raises(NotCertifiedError, match=r"sigma=.* is too small"):
         better.verify(REACH)
 
 
-def test_a_local_target_has_two_numbers() -> None:
+def test_questions_and_targets_are_whole() -> None:
     with pytest.raises(InvalidValueError, match="local_delta with local_epsilon=1"):
         calibrate_moment(1, 1e-6, reach=REACH, quorum=500, local_epsilon=1)
-
-
-def test_one_question_at_a_time() -> None:
-    found = calibrate_moment(1, 1e-6, reach=REACH, quorum=500)
     with pytest.raises(InvalidValueError, match="one of epsilon=1 and delta"):
-        found.guarantee(epsilon=1, delta=1e-6)
-
-
-def test_gaussian_privacy_of_the_sums_is_mu() -> None:
-    found = calibrate_moment(1, 1e-6, reach=REACH, quorum=500)
-    exact = gaussian.mu_of(1, 1e-6)
-    assert exact * (1 - 2**-24) < found.mu < exact
+        FOUND.guarantee(epsilon=1, delta=1e-6)
 
 
 def test_numbers_beyond_floating_point_are_refused_with_a_reason() -> None:
     with pytest.raises(NotCertifiedError, match="Floating point cannot hold"):
         calibrate_moment(1e300, 1e-50, reach=Reach(1e-200, 30.0), quorum=10**18)
-    found = calibrate_moment(1, 1e-6, reach=REACH, quorum=500)
-    assert found.guarantee(epsilon=1e4).delta == 1e-290
+    assert FOUND.guarantee(epsilon=1e4).delta == 1e-290

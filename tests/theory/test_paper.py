@@ -49,32 +49,15 @@ def test_worked_by_hand(setting, epsilon, delta, b, u, ridge, corollary) -> None
     assert claim.delta == 2 * delta
 
 
-def test_below_its_least_quorum_it_says_which_works() -> None:
+def test_it_says_its_least_quorum_and_a_hundredth_of_its_local_privacy() -> None:
     least = input_calibration.least_quorum(1e-6)
     assert least == 64  # 4 ln(8·10⁶) = 63.58
-    arguments = {
-        "dimension": 3,
-        "q_bound": 1,
-        "p_bound": 1,
-        "weight_bound": 1,
-        "rule": "published",
-    }
+    arguments = {"dimension": 3, "q_bound": 1, "p_bound": 1, "weight_bound": 1, "rule": "published"}
     with pytest.raises(InfeasibleError, match=r"quorum=63 .*least quorum that works is 64"):
         calibrate(1, 1e-6, quorum=63, **arguments)
     assert calibrate(1, 1e-6, quorum=64, **arguments).sigma_u > 0
-
-
-def test_exact_local_privacy_is_a_hundred_times_what_corollary_1_prints() -> None:
-    found = calibrate(
-        0.1,
-        0.01,
-        dimension=14,
-        quorum=2**21,
-        q_bound=1,
-        p_bound=1,
-        weight_bound=1,
-        rule="published",
-    )
+    public = {"dimension": 14, "quorum": 2**21, "q_bound": 1, "p_bound": 1, "weight_bound": 1}
+    found = calibrate(0.1, 0.01, rule="published", **public)
     assert found.local.epsilon == pytest.approx(2.1e5, rel=0.01)
     assert found.local_claim.epsilon == pytest.approx(2.1e3, rel=0.02)
     assert not found.model.proved

@@ -35,16 +35,11 @@ def test_no_pair_of_the_grid_is_better_by_the_proxy_than_nearby() -> None:
     mu = 0.5
     found = public_weights(CENSUS, 3000, mu)
     here = excess_risks(13, 3000, mu, np.array([[found.constant, found.target]]))
-    for c in (0.8, 1.25):
-        for b in (0.85, 1.18):
-            assert (
-                here
-                <= excess_risks(13, 3000, mu, np.array([[found.constant * c, found.target * b]]))
-                * 1.02
-            )
+    beside = [[found.constant * c, found.target * b] for c in (0.8, 1.25) for b in (0.85, 1.18)]
+    assert (here <= excess_risks(13, 3000, mu, np.array(beside)) * 1.02).all()
 
 
-def test_columns_are_weighted_by_the_root_of_their_spread() -> None:
+def test_columns_are_weighted_by_their_spread_and_levels_by_their_coefficients() -> None:
     """A search over all weights of columns with these spreads finds the same shares."""
     spread = np.array([1.0, 0.5, 0.5])
     best = minimize(
@@ -52,10 +47,7 @@ def test_columns_are_weighted_by_the_root_of_their_spread() -> None:
     ).x
     found = np.array(public_weights(("sign", "numeric", 2), 1000, 1.0).features)
     np.testing.assert_allclose(found / found[0], best / best[0], rtol=1e-3)
-
-
-def test_three_levels_weigh_as_their_two_coefficients_ask() -> None:
-    """One ω for both free levels of three equally frequent ones, sd √(2/9) each, beside a sign."""
+    # One ω for both free levels of three equally frequent ones, sd √(2/9) each, beside a sign.
     best = minimize(
         lambda x: float(2 / (2 / 9 * x[1] ** 2) + 1 / x[0] ** 2) + 100 * (float(x @ x) - 1) ** 2,
         np.ones(2),

@@ -27,12 +27,8 @@ def test_chi_square_against_mpmath(freedom: int, probability: float) -> None:
         below = mpmath.gammainc(
             mpmath.mpf(freedom) / 2, 0, chi_square_floor(probability, freedom) / 2, regularized=True
         )
-        above = mpmath.gammainc(
-            mpmath.mpf(freedom) / 2,
-            chi_square_ceiling(probability, freedom) / 2,
-            mpmath.inf,
-            regularized=True,
-        )
+        half, ceiling = mpmath.mpf(freedom) / 2, chi_square_ceiling(probability, freedom)
+        above = mpmath.gammainc(half, ceiling / 2, mpmath.inf, regularized=True)
     assert probability * (1 - 1e-6) < below <= probability * (1 + 1e-9)
     assert probability * (1 - 1e-6) < above <= probability * (1 + 1e-9)
 
@@ -47,9 +43,8 @@ def test_chi_square_of_a_billion_contributors_is_safe(freedom: int) -> None:
         assert normal * 0.999 <= deviations <= normal * 1.3
 
 
-def test_shifted_energy_by_quadrature() -> None:
-    """P(‖v + su‖² > x) as an integral over the one normal along v: no noncentral distribution is
-    used."""
+def test_shifted_energy_by_quadrature_and_without_noise() -> None:
+    """P(‖v + su‖² > x) as an integral over the one normal along v: no noncentral law."""
     for dimension, shift, scale, probability in [
         (3, 1, 0.1, 1e-6),
         (14, 2, 1.0, 1e-3),
@@ -67,6 +62,7 @@ def test_shifted_energy_by_quadrature() -> None:
             1 - inside - outside if probability > 1e-5 else chi2.sf(max(z[-1], 0) ** 2, 1) / 2
         )
         assert outside == pytest.approx(probability, rel=2e-3)
+    assert shifted_energy_ceiling(0.01, 5, 2.0, 0.0) == 4.0
 
 
 @pytest.mark.parametrize("dimension", [1, 2, 14, 300])
@@ -127,7 +123,3 @@ def test_the_functions_beneath_scipys_are_those_it_calls(p: float, dimension, si
     assert upper_tail(quantile, dimension, noncentrality) == ncx2.sf(
         quantile, dimension, noncentrality
     )
-
-
-def test_no_noise() -> None:
-    assert shifted_energy_ceiling(0.01, 5, 2.0, 0.0) == 4.0

@@ -25,7 +25,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("setting", "scales"), CASES)
-def test_epsilon_is_the_theorems_at_the_reported_shares(setting, scales) -> None:
+def test_epsilon_and_delta_are_the_theorems_at_the_reported_shares(setting, scales) -> None:
     epsilon, shares = least_kept_epsilon(setting, scales, 1e-5)
     assert shares.total == pytest.approx(1e-5, rel=1e-12)
     loss = curvature_loss(setting, scales.sigma_u, scales.ridge, shares)
@@ -33,10 +33,6 @@ def test_epsilon_is_the_theorems_at_the_reported_shares(setting, scales) -> None
     assert epsilon == least_epsilon(
         loss.determinant_loss, shares.gradient, *parts, setting.dimension
     )
-
-
-@pytest.mark.parametrize(("setting", "scales"), CASES)
-def test_delta_is_the_theorems_at_the_reported_shares(setting, scales) -> None:
     delta, shares = least_kept_delta(setting, scales, 2.0)
     loss = curvature_loss(setting, scales.sigma_u, scales.ridge, shares)
     parts = standardised(setting, scales.sigma_b, loss)
@@ -45,15 +41,12 @@ def test_delta_is_the_theorems_at_the_reported_shares(setting, scales) -> None:
     assert delta == shares.total
 
 
-def test_a_local_target_is_met_with_equality_where_it_binds() -> None:
+def test_a_local_target_is_met_where_it_binds_and_infeasible_scales_say_why() -> None:
     setting = Setting(5, 2000, 1.0, 1.0, 1.0)
     for split in (None, 0.3):
         assert local_mu(setting, choose(setting, 1.0, 1e-6, split=split, local_mu=2.0).scales) == (
             pytest.approx(2.0, rel=1e-3)
         )
     assert local_mu(setting, Scales(0.0, 1.0, 1.0)) == math.inf
-
-
-def test_infeasible_scales_say_why() -> None:
     with pytest.raises(InfeasibleError, match="more cannot be taken away"):
         least_kept_epsilon(Setting(4, 300, 1.0, 1.0, 1.0), Scales(1.0, 20.0, -2.0), 1e-5)

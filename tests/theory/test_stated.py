@@ -65,14 +65,8 @@ def test_stated_noise_keeps_the_promise_exactly(neighbours: str, local_epsilon) 
         reach = Reach(*GENERATOR.uniform(0.5, 3, 2).tolist())
         quorum = int(math.exp(GENERATOR.uniform(0, 14)))
         local = {} if local_epsilon is None else {"local_epsilon": local_epsilon}
-        found = calibrate_moment(
-            *(epsilon, delta),
-            reach=reach,
-            quorum=quorum,
-            neighbours=neighbours,
-            **local,
-            local_delta=1e-6,
-        )
+        asked = {"reach": reach, "quorum": quorum, "neighbours": neighbours, "local_delta": 1e-6}
+        found = calibrate_moment(epsilon, delta, **asked, **local)
         assert Fraction(found.reach.sums) >= Fraction(reach.sums)
         assert Fraction(found.reach.submission) >= Fraction(reach.submission)
         assert Fraction(found.mu) * Fraction(found.sigma) >= Fraction(found.reach.sums)
@@ -131,14 +125,11 @@ def test_less_or_far_more_than_what_follows_is_refused() -> None:
             require_below("mu", wrong, 0.3)
 
 
-def test_rounding_is_allowed_where_nothing_is_bounded() -> None:
+def test_rounding_is_allowed_where_nothing_is_bounded_and_words_are_equal() -> None:
     require_close("sigma_b", 0.3, 0.1 + 0.2)
     for wrong in (0.3 * (1 + 1e-6), 0.0, math.nan):
         with pytest.raises(NotCertifiedError, match=r"Expected sigma_b to be close to 0\.3"):
             require_close("sigma_b", wrong, 0.3)
-
-
-def test_words_are_equal_or_refused() -> None:
     require_equal("releases", ("any", True), ("any", True))
     with pytest.raises(NotCertifiedError, match="but 1 is stated"):
         require_equal("releases", 1, "any")

@@ -92,7 +92,7 @@ def test_at_equal_weights_the_noise_is_that_of_the_joint_release() -> None:
     assert part.reach("replace").sums == pytest.approx(whole.reach("replace").sums)
 
 
-def test_what_is_sent_is_a_part_of_everything() -> None:
+def test_what_is_sent_is_a_part_of_everything_and_public_rows_fill_the_rest() -> None:
     form = form_of("number")
     whole = JointForm(form.constant, form.columns)
     assert form.names == ("1·y", "a·y", "b·y", "s·y", "y·y")
@@ -104,10 +104,6 @@ def test_what_is_sent_is_a_part_of_everything() -> None:
         form.matrix(np.zeros(5), 3)
     with pytest.raises(InvalidValueError, match="outputs=4"):
         TargetForm(0.4, form.columns, 4)
-
-
-def test_public_rows_fill_what_was_not_sent() -> None:
-    form = form_of("number")
     v = np.array([[0.3, -0.2, 1.0, 0.5], [0.1, 0.2, -1.0, -0.5]])
     design = np.column_stack([np.ones(2), v[:, :3]])
     found = form.beside(form.products(v).sum(axis=0), design.T @ design / 2, 2)

@@ -23,27 +23,18 @@ def test_unpack_inverts_pack(dimension, seed) -> None:
     assert np.array_equal(M[forms.places(dimension)], pack(M))
 
 
-def test_order_is_row_by_row() -> None:
+def test_triangles_are_row_by_row_in_stacks_too() -> None:
     M = [[1.0, 2.0, 3.0], [2.0, 4.0, 5.0], [3.0, 5.0, 6.0]]
     assert pack(M).tolist() == [1, 2, 3, 4, 5, 6]
-
-
-def test_stacks() -> None:
     stack = np.array([symmetric(4, seed) for seed in range(6)])
     assert pack(stack).shape == (6, 10)
     assert np.array_equal(unpack(pack(stack), 4), stack)
 
 
-def test_what_is_shared_cannot_be_written_to() -> None:
+def test_what_is_no_triangle_is_refused() -> None:
     with pytest.raises(ValueError, match="read-only"):
         forms.places(3)[0][0] = 7
-
-
-def test_pack_refuses_what_is_not_symmetric() -> None:
     with pytest.raises(InvalidValueError, match="transpose"):
         pack([[1.0, 2.0], [2.1, 1.0]])
-
-
-def test_unpack_refuses_a_wrong_length() -> None:
     with pytest.raises(InvalidValueError, match=r"end in 6"):
         unpack(np.zeros(5), 3)

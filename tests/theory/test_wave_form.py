@@ -143,12 +143,15 @@ def test_what_is_sent_is_what_the_map_says(kind: str) -> None:
     assert form.counts[slope + 1 :].tolist() == [1, 2, 2, 2, 1, 2, 2, 1, 2, 1]
 
 
-def test_levels_that_follow_from_others_are_left_out() -> None:
+def test_levels_that_follow_are_left_out_and_other_columns_refused() -> None:
     white = Whitening([0.5, 0.0], np.eye(2), [0.0, 0.0])
     form = WaveForm(ResidualMap(white, 1, 1, 1), ("s=f", "s=m", "age", "y"), (0, 2))
     one, other = form.products(np.array([[1.0, 0.0, 0.3, 1.0], [1.0, 7.0, 0.3, 1.0]]))
     assert (one == other).all()
     assert form.names[:4] == ("1·1", "1·s=f", "1·age", "1·error")
+    chart = ResidualMap(Whitening([0.0], [[1.0]], [0.0]), 1, 1, 1)
+    with pytest.raises(InvalidValueError, match="a map of 2 columns"):
+        WaveForm(chart, ("a", "b", "y"), (0, 1))
 
 
 def test_rounding_every_number_by_a_step_moves_the_norm_by_no_more_than_size_steps() -> None:
@@ -165,9 +168,3 @@ def test_a_balance_that_the_grid_is_not_made_for_is_refused(balance: float) -> N
     chart = NewtonMap(Whitening([0.0], [[1.0]], [0.0]), LogisticNewton(balance))
     with pytest.raises(InvalidValueError, match="balance"):
         WaveForm(chart, ("a", "y"), (0,))
-
-
-def test_a_map_of_other_columns_is_refused() -> None:
-    chart = ResidualMap(Whitening([0.0], [[1.0]], [0.0]), 1, 1, 1)
-    with pytest.raises(InvalidValueError, match="a map of 2 columns"):
-        WaveForm(chart, ("a", "b", "y"), (0, 1))
