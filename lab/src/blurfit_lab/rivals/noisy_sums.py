@@ -44,9 +44,7 @@ is the rival that we compare with.
 """
 
 import math
-from dataclasses import dataclass
-from functools import lru_cache
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -66,8 +64,7 @@ _ROUNDING = 1 + 1e-9  # noise is rounded up, by far more than μ(ε, δ) errs
 FAILURE = 0.05  # ρ, the probability that the forecast of the noise's norm fails
 
 
-@dataclass(frozen=True)
-class Sensitivities:
+class Sensitivities(NamedTuple):
     """How far one person moves the smallest eigenvalue, G and c."""
 
     eigenvalue: float
@@ -80,18 +77,6 @@ class Sensitivities:
         if neighbours == "replace":
             return cls(1.0, math.sqrt(2), 2.0)
         return cls(1.0, 1.0, 1.0)
-
-
-@lru_cache(maxsize=256)
-def noise_multiplier(epsilon: float, delta: float, accounting: Accounting = "published") -> float:
-    """k = √(ln(6/δ))/(ε/3) as published, or √3/μ(ε, δ).
-
-    >>> round(noise_multiplier(0.1, 0.01), 1), round(noise_multiplier(0.1, 0.01, "exact"), 1)
-    (75.9, 16.5)
-    """
-    if accounting == "exact":
-        return math.sqrt(RELEASES) / mu_of(epsilon, delta) * _ROUNDING
-    return math.sqrt(math.log(6 / delta)) / (epsilon / 3)
 
 
 def noisy_gram(
@@ -147,8 +132,15 @@ class AdaSSPRegressor(AccountedRegressor):
 
     @property
     def multiplier(self) -> float:
-        """k, the noise of a quantity that one person moves by one."""
-        return noise_multiplier(self.epsilon, self.delta, self.accounting)
+        """k, the noise of a quantity that one person moves by one.
+
+        >>> published, exact = AdaSSPRegressor(), AdaSSPRegressor(accounting="exact")
+        >>> round(published.multiplier, 2), round(exact.multiplier, 2)
+        (11.85, 7.32)
+        """
+        if self.accounting == "exact":
+            return math.sqrt(RELEASES) / mu_of(self.epsilon, self.delta) * _ROUNDING
+        return math.sqrt(math.log(6 / self.delta)) / (self.epsilon / 3)
 
     def release(self, risk: Risk, generator: np.random.Generator) -> FloatArray:
         """Three releases, and what follows from them."""
@@ -171,21 +163,6 @@ CALIBRATIONS: tuple[Calibration, ...] = ("exact", "code")
 TAIL = 1.96  # deviations that the ridge allows for
 
 
-@lru_cache(maxsize=256)
-def boosted_noise_multiplier(
-    epsilon: float, delta: float, rounds: int, calibration: Calibration = "exact"
-) -> float:
-    """σ = √(T + 2)/μ(ε, δ); the public code takes μ(ε, δ).
-
-    >>> round(boosted_noise_multiplier(1, 1e-6, 100), 1)
-    42.7
-    >>> round(boosted_noise_multiplier(1, 1e-6, 100, "code"), 3)
-    0.237
-    """
-    mu = mu_of(epsilon, delta)
-    return mu if calibration == "code" else math.sqrt(rounds + 2) / mu * _ROUNDING
-
-
 class BoostedAdaSSPRegressor(ApproximateRival, RivalRegressor):
     """Least squares by T rounds of AdaSSP on clipped residuals.
 
@@ -205,17 +182,20 @@ class BoostedAdaSSPRegressor(ApproximateRival, RivalRegressor):
     @property
     def objection(self) -> str | None:
         """The public code's noise is not enough."""
-        if self.calibration == "exact":
-            return None
-        return (
-            f"calibration='code' sets sigma = mu as the public code does, and keeps "
-            f"epsilon={self.epsilon_kept:.4g}; calibration='exact' keeps the promise."
-        )
+        kept = f"keeps epsilon={self.epsilon_kept:.4g}; calibration='exact' keeps the promise."
+        code = f"calibration='code' sets sigma = mu as the public code does, and {kept}"
+        return code if self.calibration == "code" else None
 
     @property
     def multiplier(self) -> float:
-        """σ, the noise of a quantity that one person moves by one."""
-        return boosted_noise_multiplier(self.epsilon, self.delta, self.rounds, self.calibration)
+        """σ, the noise of a quantity that one person moves by one.
+
+        >>> exact, code = BoostedAdaSSPRegressor(), BoostedAdaSSPRegressor(calibration="code")
+        >>> round(exact.multiplier, 1), round(code.multiplier, 3)
+        (42.7, 0.237)
+        """
+        mu = mu_of(self.epsilon, self.delta)
+        return mu if self.calibration == "code" else math.sqrt(self.rounds + 2) / mu * _ROUNDING
 
     @property
     def epsilon_kept(self) -> float:

@@ -139,9 +139,11 @@ class LogisticRisk:
         """Σ(σ(w·x) − [y = 1])·x: the label enters only by Σ[y = 1]x, so one pass serves all k."""
         total = np.zeros((self.dimension, len(weights)))
         for x, y in self._blocks():
-            slopes = _sigmoid(x @ weights.T)
-            slopes -= (y > 0)[:, None]
-            total += x.T @ slopes
+            slopes = x @ -weights.T  # 1/(1 + e^{−z}) in place: several times as fast as `expit`
+            with np.errstate(over="ignore"):  # where σ is 0 to all digits
+                np.exp(slopes, out=slopes)
+            np.reciprocal(slopes + 1.0, out=slopes)
+            total += x.T @ (slopes - (y > 0)[:, None])
         return np.asarray(total.T)
 
     def hessian(self, weights: FloatArray) -> FloatArray:
@@ -153,13 +155,10 @@ class LogisticRisk:
         return total
 
     @cached_property
-    def _first(self) -> FloatArray:
-        """The Hessian where all problems start."""
-        return self.hessian(self._begin)
-
-    @property
-    def _begin(self) -> FloatArray:
-        return np.zeros(self.dimension) if self.start is None else self.start
+    def _first(self) -> tuple[FloatArray, FloatArray]:
+        """Where all problems start, and the Hessian there."""
+        begin = np.zeros(self.dimension) if self.start is None else self.start
+        return begin, self.hessian(begin)
 
     def minimiser(self, ridge: float, linear: FloatArray | float = 0.0) -> FloatArray:
         """By Newton's steps: with the first Hessian as long as that halves the gradient, then with
@@ -171,14 +170,14 @@ class LogisticRisk:
         def slope(weights: FloatArray) -> FloatArray:
             return np.asarray(self.gradients(weights[None])[0] + ridge * weights + linear)
 
-        weights, shared = self._begin, True
+        (weights, first), shared = self._first, True
         gradient = slope(weights)
         for _ in range(200):
             size = float(np.linalg.norm(gradient))
             addends = ridge * np.linalg.norm(weights) + np.linalg.norm(linear)
             if size <= RESIDUAL_ALLOWED * (0.5 * self.count + addends):  # ½ for each record
                 return weights
-            H = self._first if shared else self.hessian(weights)
+            H = first if shared else self.hessian(weights)
             step = np.linalg.solve(H + ridge * np.eye(self.dimension), gradient)
             for share in [1.0] if shared else 0.5 ** np.arange(30):
                 further = slope(weights - share * step)
@@ -203,18 +202,6 @@ class LogisticRisk:
 
 # A sum of losses over records, with the bounds that privacy rests upon.
 Risk = SquaredRisk | LogisticRisk
-
-
-def _sigmoid(z: FloatArray) -> FloatArray:
-    """σ(z) in place of z: 1/(1 + e^{−z}), several times as fast as `scipy.special.expit`.
-
-    Where e^{−z} overflows, σ is 0 to all digits.
-    """
-    np.negative(z, out=z)
-    with np.errstate(over="ignore"):
-        np.exp(z, out=z)
-    z += 1.0
-    return np.reciprocal(z, out=z)
 
 
 def exponential_in_norm(dimension: int, rate: float, generator: np.random.Generator) -> FloatArray:
