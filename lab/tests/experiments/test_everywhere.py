@@ -137,8 +137,8 @@ def test_verdicts_are_paired_and_against_the_better_reference(ours, verdict):
 
 def test_geometric_means_are_over_cells_that_both_have():
     new, old = lines_of(holder=[0.5]), lines_of(holder=[2.0])
-    assert everywhere.geometric_mean(new, "holder", old, "holder")["all"] == pytest.approx(0.25)
-    assert math.isnan(everywhere.geometric_mean(new, "send", old, "send")["all"])
+    assert everywhere.geometric_mean(new, old, "holder")["all"] == pytest.approx(0.25)
+    assert math.isnan(everywhere.geometric_mean(new, old, "send")["all"])
 
 
 def test_coverage_counts_what_was_told():

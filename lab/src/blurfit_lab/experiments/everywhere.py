@@ -3,31 +3,8 @@
     population × columns × n × ε × seed ─ methods ─► JSON lines ─► cells, verdicts, geometric means
 
 Only public names are used: the estimators with their defaults, `Plan` and a simulated collection.
-So the same experiment runs on any version, and two versions are compared by their JSON lines. δ is
-1/n²; neighbours replace one row, or zero one out.
-
-| method | what it is |
-| --- | --- |
-| holder | the estimator's default: whoever holds the rows |
-| send | a plan's default, everybody sends once and nobody holds the rows |
-| two | the same at two databases, by their defaults: a tenth of the people may collude |
-| one | one wave, `waves=1` |
-| mean | a mean (a share, a rate) with the noise that spends all of (ε, δ) on it |
-| input | the estimator that blurs records, as the paper does |
-| …Regressor, …Classifier | a rival of `blurfit_lab.rivals` by its name |
-
-*Numbers*: `loss` is the mean squared error on rows of the same population, `floor` that of these
-rows' own least squares, so that `excess` = (loss − floor)/variance is never negative for a line;
-predictions are within the target's bounds, which the floor's are not, and may have less.
-*Labels and counts*: the loss is log loss, or half the Poisson deviance; the floor is that of the
-tested rows' own maximum likelihood, and the excess is loss − floor. Probabilities are cut to
-[10⁻⁴, 1 − 10⁻⁴] and rates to at least 10⁻², for one wave's lines reach beyond what they are of.
-`accuracy` is that of the maximum likelihood less the model's, and `calibration` the expected
-calibration error: the mean distance, over 15 bins of probabilities, to the share who are +1.
-
-**Verdicts** are paired over seeds, by Student's law at 99 %: in a cell a method *surely loses* if
-its loss is more than 5 % (labels and counts: 0.001) above the better of two references, *surely
-wins* if its loss is below, and is even otherwise. The better one is that of the smaller mean.
+So the same experiment runs on any version, and two versions are compared by their JSON lines.
+lab/docs/everywhere.md says what methods, losses, floors and verdicts are.
 """
 
 import inspect
@@ -51,7 +28,7 @@ from blurfit.simulation.waves import fit_in_waves
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.guarantees import Neighbours
 from blurfit_lab.experiments import lines
-from blurfit_lab.experiments.lines import CELL, Cell, markdown, surely
+from blurfit_lab.experiments.lines import CELL, Cell, both, judgeable, markdown, surely, worded
 from blurfit_lab.experiments.populations import People, Rows, Task, ends, people
 
 HOLDER, SEND, TWO, ONE, MEAN, INPUT = "holder", "send", "two", "one", "mean", "input"
@@ -324,33 +301,25 @@ def verdicts(
 
     For labels and counts `ratio` is the difference.
     """
-    wide = fits.pivot_table(index=[*CELL, "seed"], columns="method", values="loss", sort=False)
     found = []
-    for cell, part in wide.groupby(level=CELL, sort=False):
-        known = [one for one in references if one in part and part[one].notna().any()]
-        if method not in part or part[method].isna().all() or not known:
-            continue
+    for cell, part, known in judgeable(fits, method, references):
         best = min(known, key=lambda one: part[one].mean())
-        mine, theirs = (part[one].to_numpy() for one in (method, best))
-        tolerance = theirs.mean() * TOLERANCE[task] if task == "number" else TOLERANCE[task]
-        ratio = mine.mean() / theirs.mean() if task == "number" else mine.mean() - theirs.mean()
-        found.append([*cell, best, ratio, len(mine), _verdict(mine - theirs, tolerance)])
+        mine, theirs = both(part, method, best)
+        gaps, (start, size) = mine - theirs, unit(task, theirs)
+        verdict = worded(surely(gaps - size * TOLERANCE[task]), gaps)
+        found.append([*cell, best, start + gaps.mean() / size, len(gaps), verdict])
     return pd.DataFrame(found, columns=[*CELL, "best", "ratio", "seeds", "verdict"])
 
 
-def _verdict(gaps: FloatArray, tolerance: float) -> str:
-    """Tell whether the mean gap is surely above the tolerance, surely below 0, or neither."""
-    gaps = gaps[~np.isnan(gaps)]
-    if surely(gaps - tolerance):
-        return "loses"
-    return "wins" if surely(-gaps) else "even"
+def unit(task: Task, losses: FloatArray) -> tuple[float, float]:
+    """What a gap is added to and divided by: numbers are told as ratios, others as differences."""
+    return (1.0, float(losses.mean())) if task == "number" else (0.0, 1.0)
 
 
-def geometric_mean(fits: pd.DataFrame, method: str, old: pd.DataFrame, other: str) -> pd.Series:
-    """By population, and over all: mean loss of a method over another's, by the seeds of both."""
+def geometric_mean(fits: pd.DataFrame, old: pd.DataFrame, method: str) -> pd.Series:
+    """By population, and over all: mean loss over that of another version, by the seeds of both."""
     mine, theirs = (
-        some[some.method == name].set_index([*CELL, "seed"]).loss
-        for some, name in ((fits, method), (old, other))
+        some[some.method == method].set_index([*CELL, "seed"]).loss for some in (fits, old)
     )
     both = pd.concat([mine, theirs], axis=1, keys=["mine", "theirs"], join="inner").dropna()
     means = both.groupby(CELL, sort=False).mean()
@@ -381,7 +350,7 @@ def report(fits: pd.DataFrame, task: Task, old: pd.DataFrame | None = None) -> s
                 parts.append(_told(found, method, others, task))
     if old is not None:
         for method in (HOLDER, SEND):
-            means = geometric_mean(fits, method, old, method)
+            means = geometric_mean(fits, old, method)
             parts.append(f"Loss of **{method}** over the old default's, geometric means:\n")
             parts.append(markdown(means.rename("ratio").reset_index()))
     return "\n\n".join(parts)

@@ -2,23 +2,17 @@
 
     family × n × ε × neighbours ─ everywhere.run ─► JSON lines ─ more trials near the line ─► tables
 
-Every method has the same rows, the same public bounds, the same (ε, 1/n²) and its own defaults.
 Lines are kept in a file for each population and relation of neighbours: two runs that divide the
-families between them can share a folder.
-`run.json` says which commit our lines are of, and which one changed the rivals last: each part is
-continued by the same commit alone, so that the rivals' lines serve until their code changes.
-
-**Verdicts** are paired over trials, by Student's law at 99 %. In a cell a line *loses* if it is
-surely behind some rival by more than 5 % of its loss (labels: 0.001 of log loss, or 0.0005 of
-accuracy), *wins* if it is surely ahead of the best one, and is even otherwise. The best rival of a
-cell is the one with the smallest mean in the trials that it is judged by, which favours it.
+families between them can share a folder. `run.json` says which commit our lines are of, and which
+one changed the rivals last: each part is continued by the same commit alone, so that the rivals'
+lines serve until their code changes.
 
 **More trials** go to cells where `holder` or `send` has a larger mean than a rival or the private
 mean, and it is not sure on which side of the tolerance it is: twice as many, until it is sure or
 `most` are reached.
 
 **Pages.** `write` tells all of it on the laboratory's page, and the headline on the product's. The
-words are in `rivals.md.in` and `comparison.md.in`; tables, counts and goals are filled in.
+words are in `rivals.md.in`, which defines the verdicts, and in `comparison.md.in`.
 """
 
 import json
@@ -27,7 +21,7 @@ import subprocess
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd  # type: ignore[import-untyped]
@@ -38,8 +32,20 @@ from blurfit.errors import InvalidValueError, Progress, silent
 from blurfit.theory.guarantees import NEIGHBOURS, Neighbours
 from blurfit_lab.datasets import UCI_SETS
 from blurfit_lab.experiments import everywhere
-from blurfit_lab.experiments.everywhere import HOLDER, MEAN, RIVALS, SEND, TOLERANCE, TWO
-from blurfit_lab.experiments.lines import CELL, Cell, frame, markdown, reach, surely, table
+from blurfit_lab.experiments.everywhere import HOLDER, MEAN, RIVALS, SEND, TOLERANCE, TWO, unit
+from blurfit_lab.experiments.lines import (
+    CELL,
+    Cell,
+    both,
+    frame,
+    judgeable,
+    markdown,
+    reach,
+    surely,
+    table,
+    wide,
+    worded,
+)
 from blurfit_lab.experiments.pages import power
 from blurfit_lab.experiments.populations import CHOICES, FIFTEEN, REAL, Task, people
 
@@ -163,13 +169,8 @@ def commit(part: Part) -> str:
         "ours": ["describe", "--always", "--dirty", "--abbrev=8"],
         "rivals": ["log", "-1", "--format=%h", "--abbrev=8", "--", "../rivals"],
     }
-    told = subprocess.run(
-        ["git", *of[part]],
-        cwd=Path(__file__).parent,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    here: Any = {"cwd": Path(__file__).parent, "capture_output": True, "text": True}
+    told = subprocess.run(["git", *of[part]], check=False, **here)
     return told.stdout.strip() or f"version {blurfit.__version__}"
 
 
@@ -182,28 +183,20 @@ def _beyond(task: Task, mine: FloatArray, theirs: FloatArray) -> FloatArray:
     return np.asarray(mine - theirs - allowed)
 
 
-def _wide(lines: pd.DataFrame, value: str = "loss") -> pd.DataFrame:
-    return lines.set_index([*CELL, "seed", "method"])[value].unstack(sort=False)
-
-
 def near(lines: pd.DataFrame, task: Task, cells: Iterable[Cell]) -> list[Cell]:
     """Return the cells where it is open whether a line is behind by more than is tolerated."""
     asked, found = {tuple(cell) for cell in cells}, []
-    for key, part in _wide(lines).groupby(level=CELL, sort=False):
-        if key not in asked:
-            continue
-        others = [one for one in part if one not in OURS]
-        if any(_open(task, part, mine, one) for mine in (HOLDER, SEND) for one in others):
+    for key, part in wide(lines).groupby(level=CELL, sort=False):
+        ours = [one for one in (HOLDER, SEND) if one in part and key in asked]
+        pairs = product(ours, (one for one in part if one not in OURS))
+        if any(_open(task, *both(part, *pair)) for pair in pairs):
             found.append(Cell(*key))
     return found
 
 
-def _open(task: Task, part: pd.DataFrame, mine: str, other: str) -> bool:
-    if mine not in part:
-        return False
-    first, second = _both(part, mine, other)
-    gaps = _beyond(task, first, second)
-    return first.mean() > second.mean() and bool(abs(gaps.mean()) <= reach(gaps))
+def _open(task: Task, mine: FloatArray, theirs: FloatArray) -> bool:
+    gaps = _beyond(task, mine, theirs)
+    return mine.mean() > theirs.mean() and bool(abs(gaps.mean()) <= reach(gaps))
 
 
 def judged(lines: pd.DataFrame, task: Task, method: str, others: Sequence[str]) -> pd.DataFrame:
@@ -213,45 +206,29 @@ def judged(lines: pd.DataFrame, task: Task, method: str, others: Sequence[str]) 
     `ratio` is of mean losses, of labels their difference, and `sure` the least that is sure of it;
     `accuracy` is how far that of labels is behind.
     """
-    wide, found = _wide(lines), []
-    accuracy = _wide(lines, "accuracy") if task == "label" else None
-    rights = {} if accuracy is None else dict(iter(accuracy.groupby(level=CELL, sort=False)))
-    for key, part in wide.groupby(level=CELL, sort=False):
-        known = [one for one in others if one in part and part[one].notna().any()]
-        if method not in part or part[method].isna().all() or not known:
-            continue
-        right = rights.get(key)
+    accuracy, found = wide(lines, "accuracy") if task == "label" else None, []
+    for key, part, known in judgeable(lines, method, others):
+        behind = {one: np.full(1, math.nan) for one in known}
+        if accuracy is not None:
+            behind = {one: np.subtract(*both(accuracy.loc[key], method, one)) for one in known}
         losing = [
             one
             for one in known
-            if surely(_beyond(task, *_both(part, method, one)))
-            or (right is not None and surely(_gaps(right, method, one) - ACCURACY))
+            if surely(_beyond(task, *both(part, method, one))) or surely(behind[one] - ACCURACY)
         ]
         against = min(losing or known, key=lambda one: part[one].mean())
-        mine, theirs = _both(part, method, against)
-        gaps, size = mine - theirs, theirs.mean() if task == "number" else 1.0
-        verdict = "loses" if losing else "wins" if surely(-gaps) else "even"
-        start = 1.0 if task == "number" else 0.0
+        mine, theirs = both(part, method, against)
+        gaps, (start, size) = mine - theirs, unit(task, theirs)
         ratio, sure = start + gaps.mean() / size, start + (gaps.mean() - reach(gaps)) / size
-        behind = math.nan if right is None else float(_gaps(right, method, against).mean())
-        found.append([*key, against, ratio, sure, behind, len(mine), verdict])
+        told = behind[against].mean(), len(gaps), worded(bool(losing), gaps)
+        found.append([*key, against, ratio, sure, *told])
     columns = [*CELL, "against", "ratio", "sure", "accuracy", "trials", "verdict"]
     return pd.DataFrame(found, columns=columns)
 
 
-def _both(part: pd.DataFrame, mine: str, other: str) -> tuple[FloatArray, FloatArray]:
-    values = part[[mine, other]].dropna().to_numpy()
-    return values[:, 0], values[:, 1]
-
-
-def _gaps(part: pd.DataFrame, mine: str, other: str) -> FloatArray:
-    first, second = _both(part, mine, other)
-    return np.asarray(first - second)
-
-
 def means_of(lines: pd.DataFrame) -> pd.DataFrame:
     """Return the mean loss of each method in each cell."""
-    return _wide(lines).groupby(level=CELL, sort=False).mean()
+    return wide(lines).groupby(level=CELL, sort=False).mean()
 
 
 def over(means: pd.DataFrame, method: str, other: str) -> float:

@@ -292,6 +292,4 @@ def _method(facts: Provenance) -> dict[str, str]:
         "rest": f"{max(facts.rows - 2**21, 0):,}",
         "times": ", ".join(f"{name} {seconds:.0f} s" for name, seconds in facts.seconds.items()),
         "workers": f"{facts.workers} worker{'' if facts.workers == 1 else 's'}",
-        "clock": f"{sum(facts.seconds.get(name, 0.0) for name in PAPER):.0f}",
-        "computing": f"{sum(facts.computing.get(name, 0.0) for name in PAPER):.0f}",
-    }
+    } | dict(zip(("clock", "computing"), facts.spent(PAPER), strict=True))

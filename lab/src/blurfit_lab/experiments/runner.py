@@ -12,7 +12,7 @@ import json
 import multiprocessing
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -53,7 +53,7 @@ def read_csv(path: Path) -> list[Row]:
 FILENAME = "provenance.json"
 
 
-@dataclass(frozen=True)
+@dataclass
 class Provenance:
     """The population, whether its people are made up, and the time of each experiment.
 
@@ -65,8 +65,8 @@ class Provenance:
     rows: int = 0
     trials: int = 0
     workers: int = 0
-    seconds: Mapping[str, float] = field(default_factory=dict)
-    computing: Mapping[str, float] = field(default_factory=dict)  # of all processes together
+    seconds: dict[str, float] = field(default_factory=dict)
+    computing: dict[str, float] = field(default_factory=dict)  # of all processes together
 
     @classmethod
     def read(cls, folder: Path) -> "Provenance":
@@ -80,12 +80,14 @@ class Provenance:
         text = json.dumps(asdict(self), indent=2, ensure_ascii=False) + "\n"
         (folder / FILENAME).write_text(text, encoding="utf-8")
 
-    def took(self, name: str, seconds: float, computing: float) -> "Provenance":
-        """With the time of one experiment: by the clock, and of the processors."""
-        by_clock = {**self.seconds, name: round(seconds, 1)}
-        return replace(
-            self, seconds=by_clock, computing={**self.computing, name: round(computing, 1)}
-        )
+    def took(self, name: str, seconds: float, computing: float) -> None:
+        """Add the time of one experiment: by the clock, and of the processors."""
+        self.seconds[name], self.computing[name] = round(seconds, 1), round(computing, 1)
+
+    def spent(self, names: Sequence[str]) -> list[str]:
+        """Tell the time of some experiments together: by the clock, and of the processors."""
+        times = self.seconds, self.computing
+        return [f"{sum(one.get(name, 0.0) for name in names):.0f}" for one in times]
 
     @property
     def title(self) -> str:
