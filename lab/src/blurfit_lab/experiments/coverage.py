@@ -88,15 +88,12 @@ def run(
 
     def prepare(cell: Cell, seed: int) -> lines.Measured:
         crowd = people(cell.population, task, cell.d)
-        rows = _resampled(pool_of(crowd).rows, cell, seed)
+        pool = pool_of(crowd).rows
+        chosen = np.random.default_rng([seed, cell.n]).integers(len(pool.y), size=cell.n)
+        rows = pool.at(chosen)
         return lambda method: _draw(crowd, rows, cell.epsilon, seed, method)
 
     lines.run(task, list(product(cells, range(draws))), methods, out, prepare, tell)
-
-
-def _resampled(pool: Rows, cell: Cell, seed: int) -> Rows:
-    chosen = np.random.default_rng([seed, cell.n]).integers(len(pool.y), size=cell.n)
-    return Rows(pool.X.iloc[chosen].reset_index(drop=True), pool.y[chosen])
 
 
 def _draw(crowd: People, rows: Rows, epsilon: float, seed: int, method: str) -> dict[str, Any]:
