@@ -1,34 +1,7 @@
 """Do answers cover? Tables, effects, models of groups and weighted answers of a release against the
-people that they are of.
+people that they are of: intervals of 95 %, and tests of hypotheses that are true of these people.
 
-*Tables.* Three kinds of people answer a yes/no, two choices, a number with bands and another
-number. In each trial n of them send once; `moments.table`, `mean`, `quantile` and `odds_ratio` tell
-intervals of 95 %, and tests of hypotheses that are true of these people reject them so often.
-Another n send what models are asked of: the values of a curve at its knots, average marginal
-effects on a yes/no (beside `PUBLIC` public rows), and whether a model needs a question that says
-nothing:
-
-| people | what is special |
-| --- | --- |
-| even | pay is independent of all else and spread alike, hours follow age, members age and east |
-| uneven | one region has 1.7 times the spread of pay and of hours of the others |
-| skewed | pay and hours are skewed, and one level of each choice is rare |
-
-*Groups.* Four answers and a number that is linear in them, in two or six groups whose intercepts,
-slopes and answers differ; the first group has 40 % of the people. Asked are each group's
-coefficients, their differences from the first group's, and Oaxaca and Blinder's two parts of the
-gap between the second group and the first. Groups of which no model is told are left out, and
-`told` is the share of differences that are.
-
-| people | what is special |
-| --- | --- |
-| even | everybody spreads alike around the line |
-| by group | the spread of the last group is 1.7 times that of the others, which its own sums show |
-| uneven | the spread grows threefold with the first answer, which second moments cannot show |
-
-*Weights.* Whoever answers is selected by the first answer: with a probability p between 0.2 and 1,
-so that the mean of those who answer is off. Everybody's weight is 0.2/p, a number that the device
-knows. Asked are the mean and the coefficients of the population.
+lab/docs/everywhere.md says who they are, what they are asked, and what was found.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

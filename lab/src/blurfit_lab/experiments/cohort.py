@@ -22,8 +22,7 @@ from blurfit.schema.schema import Schema
 from blurfit.simulation import Census, make_census
 from blurfit.simulation.sampler import generator_for
 from blurfit.theory import forms
-from blurfit_lab.datasets import load_acs, load_ipums
-from blurfit_lab.datasets.census import FILENAME
+from blurfit_lab.datasets import FILENAME, load_acs, load_ipums
 from blurfit_lab.rivals.rival import LogisticRisk
 
 BLOCK = 32  # rows; a quarter of the least n, 128

@@ -2,25 +2,9 @@
 
     tables × ε × trials ─ methods ─► lines ─► errors, paired verdicts, a picture
 
-A **table** is a file (.csv, .xlsx, .parquet) or a DataFrame, with a schema that states its public
-bounds. In each trial a fifth of its rows, drawn anew, are kept for testing; the rest is learned
-from. Nothing is dropped: a missing value is refused, and values beyond the bounds are cut to them,
-as each method would do.
-
-A **method** is `holder`, `send`, `one`, `mean` or `input` (`blurfit_lab.experiments.everywhere`), a
-rival of `blurfit_lab.rivals` by its name, or a class of yours, as itself or as "module:Class". A
-class is called with those of `epsilon`, `delta`, `bounds` (lists of lower and upper ends),
-`target_bounds`, `neighbours` and `random_state` that its constructor takes, then `fit(X, y)` and
-`predict(X)`, of labels `predict_proba(X)`, with X an array of numbers: a level but the first of a
-choice is a column of 0 and 1. What it promises it says in three attributes:
-
-| attribute | meaning |
-| --- | --- |
-| `trust` | "central" (whoever fits sees the rows), "local" or "none" |
-| `published_neighbours` | the relation that its authors promise for: "replace", "zero-out" |
-| `proved` | whether a proof of the promise is known |
-
-Whether it keeps that is asked by `blurfit audit --of module:Class`, which fits it to neighbours.
+A method is `holder`, `send`, `one`, `mean` or `input` (`blurfit_lab.experiments.everywhere`), a
+rival of `blurfit_lab.rivals` by its name, or a class of yours, as itself or as "module:Class":
+lab/docs/own.md says what it is called with, and what it says of its promise.
 """
 
 import importlib

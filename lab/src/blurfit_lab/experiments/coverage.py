@@ -3,16 +3,7 @@
 A pool of rows is the population: its least squares, or its maximum likelihood, is the truth,
 whether or not the model is true of it. In each draw n people are taken from it with replacement,
 and each method tells an estimate with an interval for every coefficient, or refuses.
-
-| column | what it is |
-| --- | --- |
-| covered | share of intervals that hold the truth, over coefficients and draws that were told |
-| worst | the same for the coefficient that is covered least |
-| refused | draws without intervals |
-| width | median standard error over the actual spread of the estimates' errors |
-| ideal | median standard error over that of the same people's fit without privacy (robust) |
-
-A `width` of 1 is the best that is honest for that estimate; `ideal` says what privacy costs beside.
+lab/docs/everywhere.md says what the columns of the table are.
 """
 
 import math

@@ -1,21 +1,10 @@
 """The paper's four figures, what it claims and does not show, and the methods that are their lines.
 
-**Methods.** The lines of the figures, and ours beside them, from one window's sums or rows. Each
+Methods are the lines of the figures, and ours beside them, from one window's sums or rows. Each
 takes a ridge (in all, not per record) or None for its public default. All keep the same promise, ε
 and δ = 0.01 for neighbours that replace one record (or ε alone), except "input (published)", whose
-promise is the paper's: for zeroing one out, and not proved.
-
-**Figures.** Error against n for each method, tuned as in the paper, and not. "With each method we
-found the best parameter for the largest size of training dataset, then used it for other sizes":
-variant "tuned", which reads the test scores of private data and so is not private. Variant
-"default" uses public defaults only.
-
-**Claims.** Its rate, its noise and its local ε:
-
-* risk: the excess empirical risk J(w) − J(ŵ) of least squares against n, beside Theorem 2's 1/n.
-* noise: σ_u, σ_b, certified excess risk and a submission's exact ε against Corollary 1's, which is
-  for ε < 1 only: from public facts alone.
-* target: the error if a submission, too, must keep ε_l, with and without debiasing.
+promise is the paper's: for zeroing one out, and not proved. What is measured, and what *tuned* and
+*default* mean, says `paper.md.in`.
 """
 
 import math

@@ -1,27 +1,10 @@
 """Many rows of one person, and times until an event: errors against those without privacy.
 
-| people | what they are |
-| --- | --- |
-| diary | 8 rows of 5 features; a level of their own of each, with which the intercept goes |
-| AR 0.7 | the same, but each row follows the one before |
-| unequal | 1 to 12 rows |
-| uneven | 4 rows; features vary by 0.05 to 0.4, and some people by far more than others |
-| skewed | 4 rows; skewed features and errors, and a yes or no that rarely changes |
-| levels | random intercepts: 8 rows, or 1 to 8, and levels that are unrelated to the features |
-| exits | 5 features of ±1, the last yes or no; hazard 0.45 + β·v/√5; a fifth stops being observed |
-| leavers | 5 features of ±1; log-odds of leaving in each of 6 bands; a fifth stops being observed |
-
-Of hazards β is told. Rules for diaries were chosen on the first two kinds of people, and the next
-three were kept aside. Leavers have log-odds α_k + β·v ("true"), or leave for reasons that are no
-sum ("bent").
-
-Truth is what the estimator without privacy gives to 200,000 people (diary) or to a million (bent
-leavers), or β itself (exits, true leavers).
-
-`persons` compares by public defaults with the nearest published methods: *slopes* are fixed effects
-of diaries, *curve* is the share that survives, at the end of each band. Errors are root mean
-squares over trials and coordinates; a method *leads* where its squared errors are surely (paired,
-99 %) below those of every other private one. What is refused is not *told*, and left out.
+lab/docs/everywhere.md says who the people are and what the truth is. `persons` compares by public
+defaults with the nearest published methods: *slopes* are fixed effects of diaries, *curve* is the
+share that survives, at the end of each band. Errors are root mean squares over trials and
+coordinates; a method *leads* where its squared errors are surely (paired, 99 %) below those of
+every other private one. What is refused is not *told*, and left out.
 """
 
 import warnings
