@@ -1,4 +1,4 @@
-"""Populations to try things on: real people from files. (`make_census` of blurfit needs no file.)
+"""Populations to try things on: real people, from files (`make_census` of blurfit needs none).
 
 Each gives a `Census`: the columns, and a schema whose bounds are constants that no column changes
 (but for `load_uci`). A file is looked for where the caller says, else in the folder that the

@@ -6,13 +6,13 @@ import pytest
 from blurfit_lab.experiments.answers import (
     COEFFICIENTS,
     KINDS,
+    LEVELS,
     NAMES,
     PEOPLE,
     QUESTIONS,
     drawn,
     grouped,
     groups_contest,
-    levels,
     selected,
     tables_contest,
     truth,
@@ -48,7 +48,7 @@ def test_few_trials_tell_every_question_and_both_tests() -> None:
 def test_the_line_is_true_in_each_group(kind: str) -> None:
     people = grouped(kind, 6, 60_000, np.random.default_rng(1))
     coefficients, means = truth(6)
-    for place, name in enumerate(levels(6)):
+    for place, name in enumerate(LEVELS):
         own = people["group"] == name
         x = np.column_stack([people[one][own] for one in NAMES])
         assert x.mean(axis=0) == pytest.approx(means[place], abs=0.03)

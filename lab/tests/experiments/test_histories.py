@@ -5,6 +5,7 @@ import pytest
 
 from blurfit_lab.experiments import histories
 from blurfit_lab.experiments.histories import (
+    BETA,
     LOG_ODDS,
     SLOPES,
     diaries,
@@ -15,7 +16,7 @@ from blurfit_lab.experiments.histories import (
     leavers,
     likelihood,
     survival,
-    within,
+    weighted,
 )
 
 seeded = pytest.mark.filterwarnings("ignore::blurfit.errors.NotPrivateWarning")
@@ -23,9 +24,12 @@ seeded = pytest.mark.filterwarnings("ignore::blurfit.errors.NotPrivateWarning")
 
 def test_fixed_effects_do_not_see_what_stays_the_same_in_a_person() -> None:
     x, y = diary(20_000, 0.0, 1)
-    found = within(x, y)
-    assert np.abs(found - within(x, y + x[:, :1, 0])).max() < 1e-12
-    assert np.abs(found - np.linspace(-0.2, 0.5, 5)).max() < 0.02  # but for clipping
+    rows, whose = x.reshape(-1, 5), np.repeat(np.arange(20_000), 8)
+    found, moved = (
+        weighted(rows, target.ravel(), whose, 0.0)[1:] for target in (y, y + x[:, :1, 0])
+    )
+    assert np.abs(found - moved).max() < 1e-12
+    assert np.abs(found - BETA).max() < 0.02  # but for clipping
 
 
 def test_hazards_are_those_of_the_slopes() -> None:

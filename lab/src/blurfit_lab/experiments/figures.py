@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -52,6 +53,7 @@ DELTA = 0.01
 RIDGES = (0.0, 10.0, 100.0, 1e3, 1e4)
 TUNING_TRIALS = 3
 TRIALS_AT_ONCE = 5
+Asked = tuple[str, float | None]  # a line, and its ridge
 
 
 # ---- methods
@@ -129,11 +131,6 @@ def minimised(risk: Risk, problems: Sequence[Perturbed]) -> FloatArray:
     return into_ball(np.array(weights), risk.weight_bound)
 
 
-def least_squares(sums: WindowSums) -> FloatArray:
-    """The weights without privacy, for the number."""
-    return np.asarray(minimised(squared_risk(sums), [Perturbed(0.0)])[0])
-
-
 def squared_risk(sums: WindowSums) -> SquaredRisk:
     """Least squares in the ball that rivals take by default: √m."""
     return SquaredRisk(sums, math.sqrt(len(sums.moment)))
@@ -171,7 +168,7 @@ class PaperFigure:
             return self._tune(population)
         ridges = {row.line: row.value for row in known["tuning"]}
         n, first, last = map(int, cell.split(":"))
-        asked: list[tuple[str, float | None]] = [(line, None) for line in LINES]
+        asked: list[Asked] = [(line, None) for line in LINES]
         asked += [(line, ridges[line]) for line in TUNED]
         rows = []
         for trial in range(first, last):
@@ -183,11 +180,7 @@ class PaperFigure:
         return rows
 
     def scores(
-        self,
-        population: Cohort,
-        window: Window,
-        asked: Sequence[tuple[str, float | None]],
-        trial: int,
+        self, population: Cohort, window: Window, asked: Sequence[Asked], trial: int
     ) -> list[float]:
         """RMSE or accuracy of each (line, ridge) on the window's test rows.
 
@@ -282,7 +275,8 @@ class ExcessRisk(_Claim):
         self, population: Cohort, cell: str, number: float, trial: int, window: Window
     ) -> Iterator[Row]:
         sums = population.training_sums(window)
-        risk, least = squared_risk(sums), sums.mean_squared_error(least_squares(sums)) / 2
+        risk = squared_risk(sums)
+        least = sums.mean_squared_error(risk.minimiser(0.0)) / 2
         for line in (OBJECTIVE, PUBLISHED_INPUT, INPUT, MOMENT, GRADIENT):
             drawn = seeded(population.seed, f"{cell} {line}", trial)
             if line == OBJECTIVE:
@@ -312,12 +306,12 @@ class PublicNumbers:
 
     def compute(self, population: Cohort, cell: str, known: Any) -> list[Row]:  # noqa: ARG002
         """For each ε and n of the paper."""
-        rows = []
-        for epsilon in EPSILONS:
-            for n in self.quorums:
-                for line, told in _calibrated(epsilon, n).items():
-                    rows += [Row(line, name, epsilon, n, 0, v) for name, v in told.items()]
-        return rows
+        return [
+            Row(line, name, epsilon, n, 0, value)
+            for epsilon, n in product(EPSILONS, self.quorums)
+            for line, told in _calibrated(epsilon, n).items()
+            for name, value in told.items()
+        ]
 
 
 def _calibrated(epsilon: float, n: int) -> dict[str, dict[str, float]]:
@@ -355,12 +349,9 @@ class LocalTarget(_Claim):
     def _trial(
         self, population: Cohort, cell: str, number: float, trial: int, window: Window
     ) -> Iterator[Row]:
-        n, sums, tested = (
-            window.count,
-            population.training_sums(window),
-            population.test_sums(window),
-        )
-        yield Row(NO_PRIVACY, f"{number:g}", 1.0, n, trial, tested.rmse(least_squares(sums)))
+        sums, tested = population.training_sums(window), population.test_sums(window)
+        n, best = window.count, squared_risk(sums).minimiser(0.0)
+        yield Row(NO_PRIVACY, f"{number:g}", 1.0, n, trial, tested.rmse(best))
         ball = public_ball(population.schema.dimension, n, 1.0, DELTA, label=False)
         terms: dict[str, Any] = {"epsilon": 1.0, "delta": DELTA, "quorum": n}
         terms |= {"local_epsilon": number, "local_delta": DELTA}

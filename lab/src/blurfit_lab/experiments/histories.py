@@ -33,6 +33,7 @@ from blurfit_lab.rivals.histories import noisy_curve, own_regressions, persons_a
 
 ROWS, FEATURES, BANDS = 8, 5, 8
 KINDS = "diary", "AR 0.7", "unequal", "uneven", "skewed"
+BETA = np.linspace(-0.2, 0.5, FEATURES)  # of rows
 SLOPES = np.array([0.3, -0.2, 0.15, 0.1, 0.0])  # of hazards; the last, of yes and no, is none
 _TRUTH = 200_000
 
@@ -50,14 +51,8 @@ def diary(people: int, serial: float, seed: int) -> tuple[FloatArray, FloatArray
     own = 0.3 * generator.normal(size=(people, FEATURES))
     x = np.clip(own[:, None] + 0.3 * series(people, ROWS, FEATURES), -1, 1)
     level = 0.2 * generator.normal(size=people) + 0.6 * own[:, 0]
-    y = x @ np.linspace(-0.2, 0.5, FEATURES) + level[:, None] + 0.25 * series(people, ROWS)
+    y = x @ BETA + level[:, None] + 0.25 * series(people, ROWS)
     return x, np.clip(y, -1, 1)
-
-
-def within(x: FloatArray, y: FloatArray) -> FloatArray:
-    """Return least squares of differences from people's means, without privacy."""
-    whose = np.repeat(np.arange(len(x)), x.shape[1])
-    return weighted(x.reshape(-1, x.shape[2]), y.ravel(), whose, 0.0)[1:]
 
 
 def weighted(
@@ -103,7 +98,7 @@ def days(kind: str, people: int, seed: int) -> tuple[FloatArray, FloatArray, Any
     if kind == "skewed":  # and a yes or no that changes rarely
         x[:, 4] = np.where(generator.random(len(whose)) < 0.1, 1.0, -1.0) * np.sign(own[whose, 4])
     level = 0.2 * generator.normal(size=people) + 0.6 * own[:, 0]
-    y = x @ np.linspace(-0.2, 0.5, FEATURES) + level[whose] + error
+    y = x @ BETA + level[whose] + error
     return x, np.clip(y, -2, 2), whose
 
 
@@ -136,28 +131,23 @@ def intercepts(
     sizes: Sequence[int], epsilons: Sequence[float], trials: int, progress: Progress = silent
 ) -> pd.DataFrame:
     """Return a row for each number of rows, of people, and ε, of random intercepts."""
-    truth = np.linspace(-0.2, 0.5, FEATURES)
 
     def cell(rows: str, n: int, epsilon: float) -> dict[str, Any]:
         told, pooled, alone, parts = _Told(), _Told(), _Told(), []
         for trial in range(_fewer(trials, n)):
             x, y, whose, kept = _levels(n, rows, trial)
-            told.plain.append(weighted(x, y, whose, kept, one_vote=False)[1:] - truth)
+            told.plain.append(weighted(x, y, whose, kept, one_vote=False)[1:] - BETA)
             model = _regressor(epsilon, trial, "random").fit(x, y, groups=whose)
-            told.add(model.estimates, truth)
+            told.add(model.estimates, BETA)
             parts.append((model.variances_.between, model.variances_.within))
-            pooled.add(_regressor(epsilon, trial).fit(x, y, groups=whose).estimates, truth)
-            m = np.bincount(whose)
-            first = np.cumsum(m) - m
-            alone.add(_regressor(epsilon, trial).fit(x[first], y[first]).estimates, truth)
-        mean, deviation = np.mean(parts, axis=0), np.std(parts, axis=0)
-        variances = [f"{a:.3f} ± {b:.3f}" for a, b in zip(mean, deviation, strict=True)]
-        others = {"pooled": _size(pooled.errors), "one row": _size(alone.errors)}
-        return (
-            told.row("trials", *_OF_ROWS)
-            | others
-            | dict(zip(("σ_a²", "σ_e²"), variances, strict=True))
-        )
+            pooled.add(_regressor(epsilon, trial).fit(x, y, groups=whose).estimates, BETA)
+            first = np.flatnonzero(np.diff(whose, prepend=-1))
+            alone.add(_regressor(epsilon, trial).fit(x[first], y[first]).estimates, BETA)
+        found = told.row("trials", *_OF_ROWS)
+        found |= {"pooled": _size(pooled.errors), "one row": _size(alone.errors)}
+        for name, some in zip(("σ_a²", "σ_e²"), np.transpose(parts), strict=True):
+            found[name] = f"{some.mean():.3f} ± {some.std():.3f}"
+        return found
 
     return measured(["rows", "n", "ε"], product(("8", "1 to 8"), sizes, epsilons), cell, progress)
 
@@ -170,21 +160,15 @@ def _levels(people: int, rows: str, seed: int) -> tuple[FloatArray, FloatArray, 
     x = 0.3 * generator.normal(size=(people, FEATURES))[whose]
     x = np.clip(x + 0.3 * generator.normal(size=(len(whose), FEATURES)), -1, 1)
     own, error = (0.25 * generator.normal(size=size) for size in (people, len(whose)))
-    y = x @ np.linspace(-0.2, 0.5, FEATURES) + own[whose] + error
+    y = x @ BETA + own[whose] + error
     return x, np.clip(y, -2, 2), whose, np.sqrt(1 / (1.0 + m))
 
 
 def _regressor(
     epsilon: float, seed: int, effects: Effects = "pooled", most: int = 2, **parameters: Any
 ) -> MomentPerturbationRegressor:
-    return MomentPerturbationRegressor(
-        epsilon=epsilon,
-        bounds=(-1, 1),
-        target_bounds=(-most, most),
-        effects=effects,
-        random_state=seed,
-        **parameters,
-    )
+    parameters |= {"epsilon": epsilon, "effects": effects, "random_state": seed}
+    return MomentPerturbationRegressor(bounds=(-1, 1), target_bounds=(-most, most), **parameters)
 
 
 class _Told:
@@ -275,7 +259,8 @@ def survival(
                 epsilon=epsilon, bounds=_BOUNDS, horizon=1.0, bands=BANDS, random_state=trial
             )
             plain = np.sqrt(FEATURES) * slopes
-            if not told.add(partial(_estimated, model, _frame(v), y), SLOPES, plain, units):
+            X = _columns(v).assign(x4=np.where(v[:, 4] > 0, "yes", "no"))
+            if not told.add(partial(_estimated, model, X, y), SLOPES, plain, units):
                 continue
             curve = model.model_.curve()["everybody"]
             curves.append(curve.survival[1:] - survived)
@@ -288,10 +273,6 @@ def survival(
         return found | of_curves | {"log-rank rejects": np.mean(rejects)}
 
     return measured(["n", "ε"], product(sizes, epsilons), cell, progress)
-
-
-def _estimated(model: MomentPerturbationSurvival, rows: Any, y: Any) -> Sequence[Estimate]:
-    return model.fit(rows, y).estimates()
 
 
 PERIODS = 6
@@ -327,7 +308,7 @@ def hazards(
         for trial in range(_fewer(trials, n)):
             v, y = leavers(n, trial, bent=bent)
             truth = bent_truth if bent else LOG_ODDS
-            told.add(partial(way, v, y, epsilon, trial), truth, likelihood(v, y))
+            told.add(partial(way, _columns(v), y, epsilon, trial), truth, likelihood(v, y))
         names = "without privacy", "private", "privacy adds", "coverage", "refused"
         return told.row("trials", *names)
 
@@ -343,22 +324,23 @@ _LEAVERS = Schema(
 )
 
 
-def _one_send(v: FloatArray, y: Any, epsilon: float, seed: int) -> Sequence[Estimate]:
+def _one_send(X: pd.DataFrame, y: Any, epsilon: float, seed: int) -> Sequence[Estimate]:
     """Everybody sends once, in one of three waves."""
-    plan = Plan.propose(_LEAVERS, waves=3, epsilon=epsilon, delta=1e-6, quorum=len(v))
-    table = {f"x{place}": v[:, place] for place in range(FEATURES)}
-    rows = values(_LEAVERS, {**table, "time": y["time"], "event": y["event"]})
+    plan = Plan.propose(_LEAVERS, waves=3, epsilon=epsilon, delta=1e-6, quorum=len(X))
+    rows = values(_LEAVERS, X.assign(time=y["time"], event=y["event"]))
     course = course_in_waves(plan, rows, np.random.default_rng(seed))
     return course.survival().estimates()
 
 
-def _held(v: FloatArray, y: Any, epsilon: float, seed: int) -> Sequence[Estimate]:
+def _held(X: pd.DataFrame, y: Any, epsilon: float, seed: int) -> Sequence[Estimate]:
     """All rows are in every wave."""
-    model = MomentPerturbationSurvival(
-        epsilon=epsilon, bounds=_LEAVERS, model="logistic", random_state=seed
-    )
-    frame = pd.DataFrame(v, columns=[one.name for one in _LEAVERS.features[:FEATURES]])
-    return _estimated(model, frame, y)
+    terms: Any = {"epsilon": epsilon, "model": "logistic", "random_state": seed}
+    return _estimated(MomentPerturbationSurvival(bounds=_LEAVERS, **terms), X, y)
+
+
+def _estimated(model: Any, X: pd.DataFrame, y: Any) -> Sequence[Estimate]:
+    found: Sequence[Estimate] = model.fit(X, y).estimates()
+    return found
 
 
 def likelihood(v: FloatArray, y: Any) -> FloatArray:
@@ -386,9 +368,8 @@ _BOUNDS = {f"x{place}": (-1, 1) for place in range(FEATURES)} | {"x4": ["no", "y
 _UNITS = np.array([1.0, 1.0, 1.0, 1.0, 2.0])  # from no to yes is from −1 to 1
 
 
-def _frame(v: FloatArray) -> Any:
-    frame = pd.DataFrame(v, columns=list(_BOUNDS))
-    return frame.assign(x4=np.where(v[:, 4] > 0, "yes", "no"))
+def _columns(v: FloatArray) -> pd.DataFrame:
+    return pd.DataFrame(v, columns=list(_BOUNDS))
 
 
 def _lin_ying(v: FloatArray, y: Any) -> tuple[FloatArray, FloatArray]:
@@ -451,10 +432,11 @@ def _slopes(n: int, epsilon: float, seed: int) -> dict[str, FloatArray]:
     """Return how far each method's fixed effects are off, from one draw of people."""
     x, y = diary(n, 0.0, seed)
     model = _regressor(epsilon, seed, "within", 1, delta=DELTA)
-    model.fit(x.reshape(-1, FEATURES), y.ravel(), groups=np.repeat(np.arange(n), ROWS))
+    rows = x.reshape(-1, FEATURES), y.ravel(), np.repeat(np.arange(n), ROWS)
+    model.fit(*rows[:2], groups=rows[2])
     terms = (epsilon, DELTA, np.random.default_rng(seed))
     found = {
-        PLAIN: within(x, y),
+        PLAIN: weighted(*rows, 0.0)[1:],
         OURS: np.asarray(model.coef_),
         "own regressions": own_regressions(x, y, *terms),
         "AdaSSP of persons": persons_adassp(x, y, *terms),

@@ -235,27 +235,23 @@ def agreement(found: Mapping[str, pd.DataFrame]) -> dict[str, str]:
         return float(found[name].value[line, "default", 0.1 if name.endswith("a") else 1.0, n])
 
     lines = INPUT, figures.CERTIFIED_OBJECTIVE, figures.OUTPUT, MOMENT, figures.WAVES, NO_PRIVACY
-    few = {
-        line: value("fig1a", line, 2**13)
-        for line in (*lines, figures.PUBLISHED_INPUT, figures.OBJECTIVE)
-    }
-    ratio = {
-        name: value(name, INPUT, largest) / value(name, NO_PRIVACY, largest)
+    few = [
+        value("fig1a", line, 2**13) for line in (*lines, figures.PUBLISHED_INPUT, figures.OBJECTIVE)
+    ]
+    first, second = (
+        value(name, INPUT, largest) / value(name, NO_PRIVACY, largest)
         for name in ("fig1a", "fig1b")
-    }
-    free, ours, objective, curve = (
-        value("fig2b", line, largest)
-        for line in (NO_PRIVACY, INPUT, figures.OBJECTIVE, figures.WAVES)
     )
-    published = few[figures.PUBLISHED_INPUT], few[figures.OBJECTIVE]
-    numbers = {f"few_{place}": f"{one:.4f}" for place, one in enumerate(few.values())}
-    return numbers | {
+    named = NO_PRIVACY, INPUT, figures.OBJECTIVE, figures.WAVES
+    free, ours, objective, curve = (value("fig2b", line, largest) for line in named)
+    published = few[-2:]
+    return {f"few_{place}": f"{one:.4f}" for place, one in enumerate(few)} | {
         "at": power(largest),
-        "approaches": _yes(max(ratio.values()) < 1.01),
-        "ratio_a": f"{ratio['fig1a']:.4f}",
-        "ratio_b": f"{ratio['fig1b']:.4f}",
+        "approaches": _yes(max(first, second) < 1.01),
+        "ratio_a": f"{first:.4f}",
+        "ratio_b": f"{second:.4f}",
         "close": _yes(max(published) < 1.05 * min(published)),
-        "worse": _yes(few[figures.OUTPUT] > max(published)),
+        "worse": _yes(few[lines.index(figures.OUTPUT)] > max(published)),
         "meet": _yes(objective - ours < 0.001),
         "gap": f"{100 * (free - ours):.2f}",
         "objective_gap": f"{100 * (objective - ours):.2f}",

@@ -139,10 +139,13 @@ def run(
     done = {cell: rows for cell, rows in known_of(journal, question).items() if cell in cells}
     with threadpool_limits(limits=1):
         population.prepare()
-        for cell, rows in _computed(experiment, population, cells, done, workers):
-            _add(journal, {"cell": cell, "rows": rows})
-            done[cell] = rows
-            progress(len(done), len(cells))
+        for some in (["tuning"] if "tuning" in cells else [], cells):  # which all others know
+            known = {cell: rows for cell, rows in done.items() if cell == "tuning"}
+            missing = [cell for cell in some if cell not in done]
+            for cell, rows in _computed((experiment, population, known), missing, workers):
+                _add(journal, {"cell": cell, "rows": rows})
+                done[cell] = rows
+                progress(len(done), len(cells))
     write_csv(path, [row for cell in cells for row in done[cell]])
     journal.unlink()
     return path
@@ -163,21 +166,13 @@ def _add(journal: Path, line: Mapping[str, Any]) -> None:
         file.write(json.dumps(line, ensure_ascii=False) + "\n")
 
 
-_shared: tuple[Experiment, Cohort, Mapping[str, list[Row]]]
+Shared = tuple[Experiment, Cohort, Mapping[str, list[Row]]]
+_shared: Shared
 
 
-def _computed(
-    experiment: Experiment,
-    population: Cohort,
-    cells: list[str],
-    done: dict[str, list[Row]],
-    workers: int,
-) -> Iterator[tuple[str, list[Row]]]:
+def _computed(shared: Shared, missing: list[str], workers: int) -> Iterator[tuple[str, list[Row]]]:
     global _shared  # which workers inherit when they are forked: gigabytes are not sent to them
-    if "tuning" in cells and "tuning" not in done:
-        yield "tuning", experiment.compute(population, "tuning", {})
-    missing = [cell for cell in cells if cell not in done]
-    _shared = experiment, population, {key: done[key] for key in done if key == "tuning"}
+    _shared = shared
     if workers == 1 or len(missing) < 2:
         yield from map(_work, missing)
         return
