@@ -96,7 +96,7 @@ def reproduce(
     from blurfit_lab.experiments.pages import EXPERIMENTS, PAPER, draw, write_page
     from blurfit_lab.experiments.runner import Provenance, read_csv, run
 
-    chosen = names or tuple(EXPERIMENTS)
+    chosen: tuple[str, ...] = names or tuple(EXPERIMENTS)
     facts = Provenance.read(out)
     if not plot_only:
         population = Cohort.load(data, rows=rows, seed=seed)

@@ -9,7 +9,7 @@ from scipy.stats import kstest, norm
 from blurfit import InfeasibleError, InvalidValueError
 from blurfit.learning.sums import Statistics
 from blurfit_lab.rivals import AdaSSPRegressor, BoostedAdaSSPRegressor
-from blurfit_lab.rivals.noisy_sums import Sensitivities
+from blurfit_lab.rivals.noisy_sums import SENSITIVITIES
 from blurfit_lab.rivals.rival import LogisticRisk
 
 
@@ -30,7 +30,7 @@ def test_nobody_moves_the_sums_further_than_the_sensitivities(neighbours) -> Non
         worst["eigenvalue"] = max(worst["eigenvalue"], abs(low))
         worst["gram"] = max(worst["gram"], np.linalg.norm(before - after), np.linalg.norm(moved))
         worst["moment"] = max(worst["moment"], np.linalg.norm(x + other))
-    bound = Sensitivities.of(neighbours)
+    bound = SENSITIVITIES[neighbours]
     for name, value in worst.items():
         assert value <= getattr(bound, name) * (1 + 1e-12), name
         assert value > (0.5 if name == "eigenvalue" else 0.99) * getattr(bound, name), name

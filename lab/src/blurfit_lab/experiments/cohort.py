@@ -67,6 +67,7 @@ class Window:
     start: int
     count: int
     tested: int
+    trial: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +128,7 @@ class Cohort:
                 "rows, so that some are left to test on."
             )
         start = BLOCK * int(generator_for([self.seed, n, trial]).integers(len(self._running) - 1))
-        return Window(start, n, min(max(n // 4, BLOCK), len(self) - n))
+        return Window(start, n, min(max(n // 4, BLOCK), len(self) - n), trial)
 
     def training_sums(self, window: Window, *, label: bool = False) -> WindowSums:
         """Of the window's n rows."""

@@ -6,7 +6,6 @@
 
 import math
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,8 +18,8 @@ from blurfit.learning.solver import minimise
 from blurfit.learning.sums import Statistics
 from blurfit.simulation.sampler import InputSampler
 from blurfit.theory import input_calibration
+from blurfit_lab.experiments.lines import filled
 
-TEMPLATE = Path(__file__).with_name("errata.md.in")
 SEED, DRAWS = 2017, 2000
 DELTA = 0.01  # as in the paper's experiments
 
@@ -188,4 +187,4 @@ def numbers() -> dict[str, str]:
 
 def render() -> str:
     """The page."""
-    return TEMPLATE.read_text(encoding="utf-8").format_map(numbers())
+    return filled("errata.md.in", numbers())

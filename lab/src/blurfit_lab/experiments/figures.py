@@ -172,16 +172,14 @@ class PaperFigure:
         asked += [(line, ridges[line]) for line in TUNED]
         rows = []
         for trial in range(first, last):
-            values = self.scores(population, population.window(n, trial), asked, trial)
+            values = self.scores(population, population.window(n, trial), asked)
             rows += [
                 Row(line, "default" if ridge is None else "tuned", self.epsilon, n, trial, value)
                 for (line, ridge), value in zip(asked, values, strict=True)
             ]
         return rows
 
-    def scores(
-        self, population: Cohort, window: Window, asked: Sequence[Asked], trial: int
-    ) -> list[float]:
+    def scores(self, population: Cohort, window: Window, asked: Sequence[Asked]) -> list[float]:
         """RMSE or accuracy of each (line, ridge) on the window's test rows.
 
         All ridges of a line have the same noise, so that tuning compares ridges alone. Waves are as
@@ -194,7 +192,7 @@ class PaperFigure:
         terms = {"epsilon": self.epsilon, "delta": DELTA, "quorum": n, "colluders": 0.0}
         waves, one_wave = _planned(schema, **terms), (MOMENT, None)
         for k, (line, ridge) in enumerate(asked):
-            generator = seeded(population.seed, f"{self.name} {line}", n, trial)
+            generator = seeded(population.seed, f"{self.name} {line}", n, window.trial)
             if line == CONSTANT:
                 weights[k] = constant(population, sums)
             elif line in FROM_MINIMISERS:
@@ -218,7 +216,7 @@ class PaperFigure:
         asked = [(line, ridge) for line in TUNED for ridge in RIDGES]
         total = np.zeros(len(asked))
         for trial in range(TUNING_TRIALS):
-            total += self.scores(population, population.window(n, trial), asked, trial)
+            total += self.scores(population, population.window(n, trial), asked)
         scores = (total if self.label else -total).reshape(len(TUNED), len(RIDGES))
         best = scores.argmax(axis=1)
         return [
@@ -252,14 +250,10 @@ class _Claim:
     def compute(self, population: Cohort, cell: str, known: Any) -> list[Row]:  # noqa: ARG002
         """Return the rows of one cell."""
         number, n, trials = cell.split(":")
-        windows = ((k, population.window(int(n), k)) for k in range(int(trials)))
-        return [
-            row for one in windows for row in self._trial(population, cell, float(number), *one)
-        ]
+        windows = (population.window(int(n), trial) for trial in range(int(trials)))
+        return [row for one in windows for row in self._rows(population, cell, float(number), one)]
 
-    def _trial(
-        self, population: Cohort, cell: str, number: float, trial: int, window: Window
-    ) -> Iterator[Row]:
+    def _rows(self, population: Cohort, cell: str, number: float, window: Window) -> Iterator[Row]:
         raise NotImplementedError  # pragma: no cover
 
 
@@ -271,14 +265,12 @@ class ExcessRisk(_Claim):
     quorums: tuple[int, ...] = QUORUMS
     numbers: tuple[float, ...] = EPSILONS
 
-    def _trial(
-        self, population: Cohort, cell: str, number: float, trial: int, window: Window
-    ) -> Iterator[Row]:
+    def _rows(self, population: Cohort, cell: str, number: float, window: Window) -> Iterator[Row]:
         sums = population.training_sums(window)
         risk = squared_risk(sums)
         least = sums.mean_squared_error(risk.minimiser(0.0)) / 2
         for line in (OBJECTIVE, PUBLISHED_INPUT, INPUT, MOMENT, GRADIENT):
-            drawn = seeded(population.seed, f"{cell} {line}", trial)
+            drawn = seeded(population.seed, f"{cell} {line}", window.trial)
             if line == OBJECTIVE:
                 (weights,) = minimised(risk, [perturbed(line, risk, number, None, drawn)])
             elif line == GRADIENT:
@@ -288,7 +280,7 @@ class ExcessRisk(_Claim):
                 contract = agreement(line, population, number, window.count)
                 weights = from_sums(contract, sums, None, drawn)
             excess = sums.mean_squared_error(weights) / 2 - least
-            yield Row(line, "", number, window.count, trial, excess)
+            yield Row(line, "", number, window.count, window.trial, excess)
 
 
 @dataclass(frozen=True)
@@ -346,11 +338,9 @@ class LocalTarget(_Claim):
     quorums: tuple[int, ...] = (2**15, 2**17, 2**19, 2**21)
     numbers: tuple[float, ...] = LOCAL_TARGETS
 
-    def _trial(
-        self, population: Cohort, cell: str, number: float, trial: int, window: Window
-    ) -> Iterator[Row]:
+    def _rows(self, population: Cohort, cell: str, number: float, window: Window) -> Iterator[Row]:
         sums, tested = population.training_sums(window), population.test_sums(window)
-        n, best = window.count, squared_risk(sums).minimiser(0.0)
+        n, trial, best = window.count, window.trial, squared_risk(sums).minimiser(0.0)
         yield Row(NO_PRIVACY, f"{number:g}", 1.0, n, trial, tested.rmse(best))
         ball = public_ball(population.schema.dimension, n, 1.0, DELTA, label=False)
         terms: dict[str, Any] = {"epsilon": 1.0, "delta": DELTA, "quorum": n}

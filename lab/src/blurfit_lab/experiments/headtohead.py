@@ -31,21 +31,9 @@ from blurfit.data import FloatArray
 from blurfit.errors import InvalidValueError, Progress, silent
 from blurfit.theory.guarantees import NEIGHBOURS, Neighbours
 from blurfit_lab.datasets import UCI_SETS
-from blurfit_lab.experiments import everywhere
+from blurfit_lab.experiments import everywhere, lines
 from blurfit_lab.experiments.everywhere import HOLDER, MEAN, RIVALS, SEND, TOLERANCE, TWO, unit
-from blurfit_lab.experiments.lines import (
-    CELL,
-    Cell,
-    both,
-    frame,
-    judgeable,
-    markdown,
-    reach,
-    surely,
-    table,
-    wide,
-    worded,
-)
+from blurfit_lab.experiments.lines import CELL, Cell, markdown, table
 from blurfit_lab.experiments.pages import power
 from blurfit_lab.experiments.populations import CHOICES, FIFTEEN, REAL, Task, people
 
@@ -136,7 +124,7 @@ def measure(
         cells = family.cells(population)
         file = _file(out, family.task, population, relation)
         if near_alone:
-            cells = near(frame([file]), family.task, cells)
+            cells = near(lines.frame([file]), family.task, cells)
         theirs = (MEAN, *RIVALS[family.task])
         methods = [one for part in parts for one in (OURS if part == "ours" else theirs)]
         everywhere.run(family.task, cells, range(count), methods, file, neighbours=relation)
@@ -183,52 +171,55 @@ def _beyond(task: Task, mine: FloatArray, theirs: FloatArray) -> FloatArray:
     return np.asarray(mine - theirs - allowed)
 
 
-def near(lines: pd.DataFrame, task: Task, cells: Iterable[Cell]) -> list[Cell]:
+def near(fits: pd.DataFrame, task: Task, cells: Iterable[Cell]) -> list[Cell]:
     """Return the cells where it is open whether a line is behind by more than is tolerated."""
     asked, found = {tuple(cell) for cell in cells}, []
-    for key, part in wide(lines).groupby(level=CELL, sort=False):
+    for key, part in lines.wide(fits).groupby(level=CELL, sort=False):
         ours = [one for one in (HOLDER, SEND) if one in part and key in asked]
         pairs = product(ours, (one for one in part if one not in OURS))
-        if any(_open(task, *both(part, *pair)) for pair in pairs):
+        if any(_open(task, *lines.both(part, *pair)) for pair in pairs):
             found.append(Cell(*key))
     return found
 
 
 def _open(task: Task, mine: FloatArray, theirs: FloatArray) -> bool:
     gaps = _beyond(task, mine, theirs)
-    return mine.mean() > theirs.mean() and bool(abs(gaps.mean()) <= reach(gaps))
+    return mine.mean() > theirs.mean() and bool(abs(gaps.mean()) <= lines.reach(gaps))
 
 
-def judged(lines: pd.DataFrame, task: Task, method: str, others: Sequence[str]) -> pd.DataFrame:
+def judged(fits: pd.DataFrame, task: Task, method: str, others: Sequence[str]) -> pd.DataFrame:
     """Return a row for each cell: whom it is judged against, how far behind, and the verdict.
 
     `against` is the best of those that a losing cell surely loses to, else the best of all;
     `ratio` is of mean losses, of labels their difference, and `sure` the least that is sure of it;
     `accuracy` is how far that of labels is behind.
     """
-    accuracy, found = wide(lines, "accuracy") if task == "label" else None, []
-    for key, part, known in judgeable(lines, method, others):
+    accuracy, found = lines.wide(fits, "accuracy") if task == "label" else None, []
+    for key, part, known in lines.judgeable(fits, method, others):
         behind = {one: np.full(1, math.nan) for one in known}
         if accuracy is not None:
-            behind = {one: np.subtract(*both(accuracy.loc[key], method, one)) for one in known}
+            behind = {
+                one: np.subtract(*lines.both(accuracy.loc[key], method, one)) for one in known
+            }
         losing = [
             one
             for one in known
-            if surely(_beyond(task, *both(part, method, one))) or surely(behind[one] - ACCURACY)
+            if lines.surely(_beyond(task, *lines.both(part, method, one)))
+            or lines.surely(behind[one] - ACCURACY)
         ]
         against = min(losing or known, key=lambda one: part[one].mean())
-        mine, theirs = both(part, method, against)
+        mine, theirs = lines.both(part, method, against)
         gaps, (start, size) = mine - theirs, unit(task, theirs)
-        ratio, sure = start + gaps.mean() / size, start + (gaps.mean() - reach(gaps)) / size
-        told = behind[against].mean(), len(gaps), worded(bool(losing), gaps)
+        ratio, sure = start + gaps.mean() / size, start + (gaps.mean() - lines.reach(gaps)) / size
+        told = behind[against].mean(), len(gaps), lines.worded(bool(losing), gaps)
         found.append([*key, against, ratio, sure, *told])
     columns = [*CELL, "against", "ratio", "sure", "accuracy", "trials", "verdict"]
     return pd.DataFrame(found, columns=columns)
 
 
-def means_of(lines: pd.DataFrame) -> pd.DataFrame:
+def means_of(fits: pd.DataFrame) -> pd.DataFrame:
     """Return the mean loss of each method in each cell."""
-    return wide(lines).groupby(level=CELL, sort=False).mean()
+    return lines.wide(fits).groupby(level=CELL, sort=False).mean()
 
 
 def over(means: pd.DataFrame, method: str, other: str) -> float:
@@ -250,7 +241,7 @@ def read(
     for family, relation in product(families, NEIGHBOURS):
         files = [_file(out, family.task, one, relation) for one in family.populations]
         if known := [one for one in files if one.exists() and one.stat().st_size]:
-            yield family, relation, frame(known)
+            yield family, relation, lines.frame(known)
 
 
 # ---- pages
@@ -280,13 +271,13 @@ GOAL = 0.85  # of the best rival's loss, in each family
 class Judged:
     """A family under one relation: its lines, its best rival, and the verdicts on ours."""
 
-    def __init__(self, family: Family, relation: Neighbours, lines: pd.DataFrame) -> None:
-        self.family, self.relation, self.lines = family, relation, lines
-        self.means = means_of(lines)
+    def __init__(self, family: Family, relation: Neighbours, fits: pd.DataFrame) -> None:
+        self.family, self.relation, self.fits = family, relation, fits
+        self.means = means_of(fits)
         self.best = best_rival(self.means, family.task)
         others = {"rivals": RIVALS[family.task], "mean": [MEAN]}
         self.verdicts = {
-            (what, one): judged(lines, family.task, one, against)
+            (what, one): judged(fits, family.task, one, against)
             for what, against in others.items()
             for one in OURS
         }
@@ -393,7 +384,7 @@ def facts(out: Path, found: Sequence[Judged]) -> dict[str, str]:
     """Return what the pages say of the run."""
     run = json.loads((out / RUN).read_text(encoding="utf-8"))
     trials = pd.concat([one.verdicts["rivals", HOLDER].trials for one in found])
-    refused = [one.lines[one.lines.refused.notna()] for one in found if "refused" in one.lines]
+    refused = [one.fits[one.fits.refused.notna()] for one in found if "refused" in one.fits]
     of_task = {
         task: [one for one in found if one.family.task == task] for task in ("number", "label")
     }
@@ -411,7 +402,7 @@ def facts(out: Path, found: Sequence[Judged]) -> dict[str, str]:
         "cells": str(len(trials)),
         "least": str(trials.min()),
         "most": str(trials.max()),
-        "fits": f"{sum(len(one.lines) for one in found):,}",
+        "fits": f"{sum(len(one.fits) for one in found):,}",
         "refused": str(sum(map(len, refused))),
         "best": f"{min(over(one.means, HOLDER, one.best) for one in numbers):.2f}",
         "worst": f"{max(over(one.means, HOLDER, one.best) for one in numbers):.2f}",
@@ -436,7 +427,4 @@ def write(out: Path, page: Path | None, headline_page: Path | None) -> None:
         told["persons"] = markdown(compared, 4)
     for path, name in ((page, "rivals.md.in"), (headline_page, "comparison.md.in")):
         if path is not None:
-            words = Path(__file__).with_name(name).read_text(encoding="utf-8")
-            for key, value in told.items():
-                words = words.replace(f"{{{key}}}", value)
-            path.write_text(words, encoding="utf-8")
+            path.write_text(lines.filled(name, told), encoding="utf-8")

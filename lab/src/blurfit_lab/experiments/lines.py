@@ -141,6 +141,14 @@ def worded(loses: bool, gaps: FloatArray) -> str:
     return "loses" if loses else "wins" if surely(-gaps) else "even"
 
 
+def filled(template: str, told: Mapping[str, str]) -> str:
+    """Return the page of a template beside this file: {name} is what is told under that name."""
+    words = Path(__file__).with_name(template).read_text(encoding="utf-8")
+    for name, value in told.items():
+        words = words.replace(f"{{{name}}}", value)
+    return words
+
+
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Write a table for a page.
 

@@ -19,10 +19,9 @@ from PIL import Image
 from blurfit.errors import InvalidValueError
 from blurfit_lab.experiments import figures
 from blurfit_lab.experiments.figures import CONSTANT, FIGURES, GRADIENT, INPUT, MOMENT, NO_PRIVACY
-from blurfit_lab.experiments.lines import table
+from blurfit_lab.experiments.lines import filled, table
 from blurfit_lab.experiments.runner import Experiment, Provenance, Row, read_csv
 
-TEMPLATE = Path(__file__).with_name("paper.md.in")
 PICTURES = "figures"
 PAPER: tuple[str, ...] = tuple(figure.name for figure in FIGURES)
 CLAIMS = figures.ExcessRisk(), figures.PublicNumbers(), figures.LocalTarget()
@@ -274,8 +273,8 @@ def write_page(path: Path, folder: Path, facts: Provenance) -> None:
     for name in found:
         shutil.copyfile(folder / f"{name}.png", pictures / f"{name}.png")
     tables = {name: _TABLES.get(name, _figure)(found[name]) for name in EXPERIMENTS}
-    text = TEMPLATE.read_text(encoding="utf-8")
-    path.write_text(text.format_map(tables | agreement(found) | _method(facts)), encoding="utf-8")
+    text = filled("paper.md.in", tables | agreement(found) | _method(facts))
+    path.write_text(text, encoding="utf-8")
 
 
 def _method(facts: Provenance) -> dict[str, str]:

@@ -491,8 +491,8 @@ def people(name: str, task: Task, d: int) -> People:
         return Rows(pd.DataFrame({**table, **levels}), y)
 
     tested = rows(TESTED, _generator(name, task, d, "tested"))
-    bounds = (0, recipe.most) if task == "count" else (-1, 1)
-    target = Binary("y") if task == "label" else Numeric("y", *bounds)
+    known = (0, recipe.most) if task == "count" else (-1, 1)
+    target = Binary("y") if task == "label" else Numeric("y", *known)
     return People(name, task, Schema(_stated(tested.X), target), rows, tested)
 
 

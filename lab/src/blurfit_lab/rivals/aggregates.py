@@ -66,14 +66,11 @@ import numpy.typing as npt
 from scipy.special import logit, ndtr
 
 from blurfit.data import FloatArray
-from blurfit.errors import whole
-from blurfit.estimators.base import FitGuarantee
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.guarantees import Neighbours
 from blurfit_lab.rivals.rival import ApproximateRival, RivalRegressor
 
 Correction = Literal["code", "theorem"]
-CORRECTIONS: tuple[Correction, ...] = ("code", "theorem")
 SHARES = (1.0, 3.0, 3.0, 3.0)  # of tree, counts, Σx and Σy, in quadrature
 LEAST_COUNT = 2.0
 MOST_DEPTH = 60  # boxes of a width of 2⁻⁶⁰ are one point
@@ -150,7 +147,6 @@ class BinAggRegressor(ApproximateRival, RivalRegressor):
 
     source = "Lin, Slavković and Bhoomireddy 2026, BinAgg"
     published_neighbours = "zero-out"
-    choices = (("correction", CORRECTIONS),)
 
     correction: Correction = "code"
 
@@ -258,12 +254,6 @@ class TukeyRegressor(ApproximateRival, RivalRegressor):
     published_neighbours = "zero-out"
 
     models: int | None = None
-
-    def promise(self) -> FitGuarantee:
-        """(ε, δ)-DP."""
-        if self.models is not None:
-            whole(models=self.models)
-        return super().promise()
 
     def _weights(self, x: FloatArray, y: FloatArray, generator: np.random.Generator) -> FloatArray:
         n, d = x.shape

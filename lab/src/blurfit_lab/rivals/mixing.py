@@ -258,7 +258,6 @@ class IterativeHessianMixingRegressor(AccountedRegressor):
     """
 
     source = "Lev et al. 2026, Iterative Hessian Mixing"
-    wholes = ("steps",)
 
     steps: int = 3
 

@@ -58,25 +58,23 @@ from blurfit.theory.guarantees import Neighbours
 from blurfit_lab.rivals.rival import ApproximateRival, Risk, RivalRegressor, SquaredRisk
 
 Accounting = Literal["published", "exact"]
-ACCOUNTINGS: tuple[Accounting, ...] = ("published", "exact")
 RELEASES = 3  # the smallest eigenvalue, G and c
 _ROUNDING = 1 + 1e-9  # noise is rounded up, by far more than μ(ε, δ) errs
 FAILURE = 0.05  # ρ, the probability that the forecast of the noise's norm fails
 
 
 class Sensitivities(NamedTuple):
-    """How far one person moves the smallest eigenvalue, G and c."""
+    """How far one person moves the smallest eigenvalue, G and c, for ‖x‖ ≤ 1 and |y| ≤ 1."""
 
     eigenvalue: float
     gram: float
     moment: float
 
-    @classmethod
-    def of(cls, neighbours: Neighbours) -> "Sensitivities":
-        """Δ₁, Δ₂ and Δ₃ for ‖x‖ ≤ 1 and |y| ≤ 1."""
-        if neighbours == "replace":
-            return cls(1.0, math.sqrt(2), 2.0)
-        return cls(1.0, 1.0, 1.0)
+
+SENSITIVITIES: dict[Neighbours, Sensitivities] = {
+    "replace": Sensitivities(1.0, math.sqrt(2), 2.0),
+    "zero-out": Sensitivities(1.0, 1.0, 1.0),
+}
 
 
 def noisy_gram(
@@ -108,7 +106,6 @@ class AccountedRegressor(ApproximateRival, RivalRegressor):
     """
 
     published_neighbours = "zero-out"
-    choices = (("accounting", ACCOUNTINGS),)
 
     accounting: Accounting = "published"
 
@@ -151,7 +148,7 @@ class AdaSSPRegressor(AccountedRegressor):
     def from_sums(self, sums: Statistics, generator: np.random.Generator) -> FloatArray:
         """From G = Σxxᵀ and c = Σyx."""
         d, k = sums.dimension, self.multiplier
-        reach, tail = Sensitivities.of(self.neighbours), math.sqrt(math.log(6 / self.delta))
+        reach, tail = SENSITIVITIES[self.neighbours], math.sqrt(math.log(6 / self.delta))
         forecast = math.sqrt(d * math.log(2 * d * d / FAILURE))
         gram = noisy_gram(sums.gram, k, reach, tail=tail, forecast=forecast, generator=generator)
         moment = sums.moment + k * reach.moment * generator.standard_normal(d)
@@ -159,7 +156,6 @@ class AdaSSPRegressor(AccountedRegressor):
 
 
 Calibration = Literal["exact", "code"]
-CALIBRATIONS: tuple[Calibration, ...] = ("exact", "code")
 TAIL = 1.96  # deviations that the ridge allows for
 
 
@@ -173,8 +169,6 @@ class BoostedAdaSSPRegressor(ApproximateRival, RivalRegressor):
 
     source = "Tang et al. 2023, BoostedAdaSSP"
     published_neighbours = "zero-out"
-    choices = (("calibration", CALIBRATIONS),)
-    wholes = ("rounds",)
 
     rounds: int = 100
     calibration: Calibration = "exact"
@@ -203,7 +197,7 @@ class BoostedAdaSSPRegressor(ApproximateRival, RivalRegressor):
         return epsilon_of(math.sqrt(self.rounds + 2) / self.multiplier, self.delta)
 
     def _weights(self, x: FloatArray, y: FloatArray, generator: np.random.Generator) -> FloatArray:
-        d, sigma, reach = x.shape[1], self.multiplier, Sensitivities.of(self.neighbours)
+        d, sigma, reach = x.shape[1], self.multiplier, SENSITIVITIES[self.neighbours]
         forecast = TAIL * math.sqrt(d)
         gram = noisy_gram(x.T @ x, sigma, reach, tail=TAIL, forecast=forecast, generator=generator)
         inverse = np.linalg.pinv(gram, hermitian=True)

@@ -89,30 +89,14 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from blurfit import errors
 from blurfit.data import FloatArray
-from blurfit.errors import (
-    InvalidValueError,
-    NotCertifiedError,
-    inside_unit_interval,
-    nonnegative,
-    positive,
-)
 from blurfit.estimators.base import FitGuarantee
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.gradient_delta import least_sigma_b
 from blurfit.theory.guarantees import Neighbours
-from blurfit_lab.rivals.rival import (
-    RESIDUAL_ALLOWED,
-    ApproximateRival,
-    InBall,
-    PureRival,
-    Risk,
-    Rival,
-    RivalClassifier,
-    RivalRegressor,
-    exponential_in_norm,
-    into_ball,
-)
+from blurfit_lab.rivals import rival
+from blurfit_lab.rivals.rival import RESIDUAL_ALLOWED, Risk, RivalClassifier, RivalRegressor
 
 _LARGEST = 700.0  # e⁷⁰⁰ is still a number
 _ROUNDING = 1 + 1e-9  # noise is rounded up, by far more than the functions here err
@@ -127,7 +111,7 @@ class Perturbed:
     after: FloatArray | float = 0.0
 
 
-class Minimising(Rival):
+class Minimising(rival.Rival):
     """A rival that releases a minimiser."""
 
     def perturbed(self, risk: Risk, generator: np.random.Generator) -> Perturbed:
@@ -138,7 +122,7 @@ class Minimising(Rival):
         """The minimiser, what is added to it, and the way back into the ball."""
         asked = self.perturbed(risk, generator)
         found = risk.minimiser(asked.ridge, asked.linear) + asked.after
-        return into_ball(found, risk.weight_bound)
+        return rival.into_ball(found, risk.weight_bound)
 
 
 class NonPrivate(Minimising):
@@ -157,7 +141,7 @@ class NonPrivate(Minimising):
 
     def promise(self) -> FitGuarantee:
         """Nothing."""
-        nonnegative(ridge=self.ridge)
+        errors.nonnegative(ridge=self.ridge)
         told = "NOT PRIVATE: no noise is added. For comparisons only."
         return FitGuarantee(None, None, "replace", False, told)
 
@@ -186,7 +170,7 @@ def forecast_ridge(risk: Risk, epsilon: float, neighbours: Neighbours) -> float:
     return float((2 * risk.count * risk.dimension * spread**2) ** (1 / 3))
 
 
-class OutputPerturbation(PureRival, Minimising):
+class OutputPerturbation(rival.PureRival, Minimising):
     """The minimiser plus noise.
 
     Args:
@@ -202,21 +186,21 @@ class OutputPerturbation(PureRival, Minimising):
         """ε-DP, for a positive ridge."""
         if self.ridge is not None:
             if self.ridge == 0:
-                raise InvalidValueError(
+                raise errors.InvalidValueError(
                     f"Expected ridge={self.ridge!r} > 0: without it one person can move the "
                     "minimiser without bound. None takes a public default."
                 )
-            positive(ridge=self.ridge)
+            errors.positive(ridge=self.ridge)
         return super().promise()
 
     def perturbed(self, risk: Risk, generator: np.random.Generator) -> Perturbed:
         """The ridge, and noise for afterwards."""
         ridge = self.ridge or forecast_ridge(risk, self.epsilon, self.neighbours)
         rate = self.epsilon / (risk.gradient_change(self.neighbours) / ridge)
-        return Perturbed(ridge, after=exponential_in_norm(risk.dimension, rate, generator))
+        return Perturbed(ridge, after=rival.exponential_in_norm(risk.dimension, rate, generator))
 
 
-class OutputPerturbationRegressor(OutputPerturbation, InBall, RivalRegressor):
+class OutputPerturbationRegressor(OutputPerturbation, rival.InBall, RivalRegressor):
     """Least squares in a ball, plus noise."""
 
 
@@ -225,7 +209,6 @@ class OutputPerturbationClassifier(OutputPerturbation, RivalClassifier):
 
 
 GaussianRule = Literal["published", "certified"]
-GAUSSIAN_RULES: tuple[GaussianRule, ...] = ("published", "certified")
 
 
 class Perturbation(NamedTuple):
@@ -247,7 +230,7 @@ def certified(
     return Perturbation(scale * _ROUNDING, ridge)
 
 
-class GaussianObjective(ApproximateRival, Minimising):
+class GaussianObjective(rival.ApproximateRival, Minimising):
     """A rival that minimises with a ridge and a Gaussian linear term."""
 
     def perturbation(self, risk: Risk) -> Perturbation:
@@ -272,7 +255,6 @@ class ObjectivePerturbation(GaussianObjective):
     source = "Kifer, Smith and Thakurta 2012, objective perturbation"
     published_neighbours = "zero-out"
     proved = False  # but for rule="certified"
-    choices = (("rule", GAUSSIAN_RULES),)
 
     ridge: float = 0.0
     rule: GaussianRule = "published"
@@ -280,8 +262,8 @@ class ObjectivePerturbation(GaussianObjective):
 
     def promise(self) -> FitGuarantee:
         """(ε, δ)-DP; proved if certified."""
-        nonnegative(ridge=self.ridge)
-        inside_unit_interval(split=self.split)
+        errors.nonnegative(ridge=self.ridge)
+        errors.inside_unit_interval(split=self.split)
         return super().promise()
 
     @property
@@ -305,7 +287,7 @@ class ObjectivePerturbation(GaussianObjective):
         return certified(*terms, risk.dimension)
 
 
-class ObjectivePerturbationRegressor(ObjectivePerturbation, InBall, RivalRegressor):
+class ObjectivePerturbationRegressor(ObjectivePerturbation, rival.InBall, RivalRegressor):
     """Least squares in a ball, its objective perturbed; (ε, δ)-DP."""
 
 
@@ -350,7 +332,7 @@ def huber_minimiser(
             if lower <= value - 1e-4 * share * slope + 1e-14 * abs(value):
                 break
         weights, value = further, lower
-    raise NotCertifiedError(
+    raise errors.NotCertifiedError(
         f"The minimiser of {len(y)} clipped losses with ridge={ridge:.3g} was not found to "
         f"{RESIDUAL_ALLOWED}. Give a larger clip, so that fewer records are cut."
     )
@@ -399,14 +381,14 @@ class GeneralisedObjectivePerturbationRegressor(GeneralisedObjectivePerturbation
     clip: float = 1.0
 
     def _weights(self, x: FloatArray, y: FloatArray, generator: np.random.Generator) -> FloatArray:
-        positive(clip=self.clip)
+        errors.positive(clip=self.clip)
         change = self.clip * (2.0 if self.neighbours == "replace" else 1.0)
         found = calibrate(self.epsilon, self.delta, 1.0, change, self.neighbours)
         noise = np.asarray(found.scale * generator.standard_normal(x.shape[1]))
         return huber_minimiser(x, y, clip=self.clip, ridge=found.ridge, linear=noise)
 
 
-class GradientPerturbation(ApproximateRival, InBall):
+class GradientPerturbation(rival.ApproximateRival, rival.InBall):
     """Noisy gradient descent.
 
     Args:
@@ -415,7 +397,6 @@ class GradientPerturbation(ApproximateRival, InBall):
 
     source = "Bassily, Smith and Thakurta 2014, noisy gradient descent"
     published_neighbours = "replace"
-    wholes = ("steps",)
 
     steps: int = 512
 
@@ -437,7 +418,7 @@ class GradientPerturbation(ApproximateRival, InBall):
         for step in range(self.steps):
             noise = deviation * generator.standard_normal(weights.shape)
             moved = weights - rate * (risk.gradients(weights) + noise)
-            weights = into_ball(moved, self._ball(risk.dimension))
+            weights = rival.into_ball(moved, self._ball(risk.dimension))
             if step >= first:
                 mean += weights / (self.steps - first)
         return mean

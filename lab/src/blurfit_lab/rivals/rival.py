@@ -27,6 +27,7 @@ Rivals are for comparing. They draw their noise in floating point, whose last bi
 than the formula (Mironov 2012); the estimators of this package do not.
 """
 
+import typing
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -34,34 +35,19 @@ from typing import Any, ClassVar, Self, dataclass_transform
 
 import numpy as np
 from scipy.special import expit
-from sklearn.base import (  # type: ignore[import-untyped]
-    BaseEstimator,
-    ClassifierMixin,
-    RegressorMixin,
-)
+from sklearn import base  # type: ignore[import-untyped]
+from sklearn.utils import validation  # type: ignore[import-untyped]
 from sklearn.utils.multiclass import check_classification_targets  # type: ignore[import-untyped]
-from sklearn.utils.validation import (  # type: ignore[import-untyped]
-    check_is_fitted,
-    validate_data,
-)
 
+from blurfit import errors
 from blurfit.data import AnyArray, FloatArray
-from blurfit.errors import (
-    InfeasibleError,
-    InvalidValueError,
-    NotCertifiedError,
-    inside_unit_interval,
-    one_of,
-    positive,
-    whole,
-)
 from blurfit.estimators.base import FitGuarantee, free_name
 from blurfit.estimators.rows import bounded_columns
 from blurfit.learning.solver import minimise
 from blurfit.learning.sums import Statistics
 from blurfit.schema.schema import Binary, Coefficients, Numeric, Schema
 from blurfit.simulation.sampler import generator_for
-from blurfit.theory.guarantees import NEIGHBOURS, Neighbours
+from blurfit.theory.guarantees import Neighbours
 
 ROWS_AT_ONCE = 8192  # stay in the processor's cache
 RESIDUAL_ALLOWED = 1e-10  # of ‖gradient‖, relative to the size of what it adds up
@@ -90,7 +76,7 @@ class SquaredRisk:
     def gradient_change(self, neighbours: Neighbours) -> float:
         """‖(xxᵀ − x'x'ᵀ)w − (yx − y'x')‖ ≤ η + 2, and ‖xxᵀw − yx‖ ≤ η + 1."""
         if self.weight_bound is None:
-            raise InfeasibleError(
+            raise errors.InfeasibleError(
                 "Squared loss needs a weight_bound here: its gradient is bounded only where the "
                 "weights are. Give weight_bound=4.0, say."
             )
@@ -188,7 +174,7 @@ class LogisticRisk:
                 if not shared:
                     break
                 shared = False
-        raise NotCertifiedError(
+        raise errors.NotCertifiedError(
             f"The minimiser of {self.count} logistic losses with ridge={ridge:.3g} was not found "
             f"to {RESIDUAL_ALLOWED}: the classes may be separable. Give a larger ridge."
         )
@@ -225,7 +211,7 @@ def into_ball(weights: FloatArray, radius: float | None) -> FloatArray:
 
 @dataclass_transform(kw_only_default=True, eq_default=False)
 @dataclass(kw_only=True, eq=False, repr=False)  # as every subclass becomes one
-class Rival(BaseEstimator):  # type: ignore[misc]
+class Rival(base.BaseEstimator):  # type: ignore[misc]
     """Parameters and steps that all rivals have in common.
 
     Args:
@@ -244,8 +230,6 @@ class Rival(BaseEstimator):  # type: ignore[misc]
     published_neighbours: ClassVar[Neighbours | None]  # the relation of their proof
     trust: ClassVar[str] = "central"  # who fits sees the rows; "local", or "none" of privacy
     proved: ClassVar[bool] = True  # whether the promise is proved, by defaults
-    choices: ClassVar[Sequence[tuple[str, Sequence[str]]]] = ()  # what is one of some words
-    wholes: ClassVar[Sequence[str]] = ()  # what is a whole number
 
     bounds: Any = None
     fit_intercept: bool = True
@@ -310,7 +294,7 @@ def coefficients(schema: Schema, weights: FloatArray) -> Coefficients:
     return Coefficients(float(unit * (constants @ own + rest.sum()) + centre), effects)
 
 
-class RivalRegressor(RegressorMixin, Rival):  # type: ignore[misc]
+class RivalRegressor(base.RegressorMixin, Rival):  # type: ignore[misc]
     """Linear regression.
 
     Args:
@@ -326,14 +310,14 @@ class RivalRegressor(RegressorMixin, Rival):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from rows X and their targets y; what lies outside the bounds is clipped."""
-        values, target = validate_data(self, X, y, dtype="numeric", y_numeric=True)
+        values, target = validation.validate_data(self, X, y, dtype="numeric", y_numeric=True)
         self.coef_, self.intercept_ = self._fit(y, values, target)
         return self
 
     def predict(self, X: Any) -> FloatArray:
         """X·coef_ + intercept_, in the target's units."""
-        check_is_fitted(self)
-        values = validate_data(self, X, reset=False, dtype="numeric")
+        validation.check_is_fitted(self)
+        values = validation.validate_data(self, X, reset=False, dtype="numeric")
         return np.asarray(values @ self.coef_ + self.intercept_)
 
     def _target(self, name: str, /) -> Numeric | Binary:
@@ -345,7 +329,7 @@ class RivalRegressor(RegressorMixin, Rival):  # type: ignore[misc]
         return SquaredRisk(statistics, self._ball(x.shape[1]))
 
 
-class RivalClassifier(ClassifierMixin, Rival):  # type: ignore[misc]
+class RivalClassifier(base.ClassifierMixin, Rival):  # type: ignore[misc]
     """Logistic regression with two classes.
 
     Attributes:
@@ -360,11 +344,11 @@ class RivalClassifier(ClassifierMixin, Rival):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from rows X and their labels y; features outside the bounds are clipped."""
-        values, labels = validate_data(self, X, y, dtype="numeric")
+        values, labels = validation.validate_data(self, X, y, dtype="numeric")
         check_classification_targets(labels)
         classes, codes = np.unique(labels, return_inverse=True)
         if len(classes) != 2:
-            raise InvalidValueError(
+            raise errors.InvalidValueError(
                 f"Only binary classification is supported. Expected two classes, and y has "
                 f"{len(classes)} {'class' if len(classes) == 1 else 'classes'}: "
                 "MomentPerturbationClassifier takes several."
@@ -376,8 +360,8 @@ class RivalClassifier(ClassifierMixin, Rival):  # type: ignore[misc]
 
     def decision_function(self, X: Any) -> FloatArray:
         """X·coef_ᵀ + intercept_: the log-odds of `classes_[1]`."""
-        check_is_fitted(self)
-        values = validate_data(self, X, reset=False, dtype="numeric")
+        validation.check_is_fitted(self)
+        values = validation.validate_data(self, X, reset=False, dtype="numeric")
         return np.asarray(values @ self.coef_[0] + self.intercept_[0])
 
     def predict(self, X: Any) -> AnyArray:
@@ -410,11 +394,14 @@ class PureRival(Rival):
 
     def promise(self) -> FitGuarantee:
         """(ε, δ)-DP under `neighbours`, as its authors claim it."""
-        positive(epsilon=self.epsilon)
+        errors.positive(epsilon=self.epsilon)
         delta = getattr(self, "delta", 0.0)
-        for name, words in (("neighbours", NEIGHBOURS), *self.choices):
-            one_of(words, **{name: getattr(self, name)})
-        whole(**{name: getattr(self, name) for name in self.wholes})
+        for name, hint in typing.get_type_hints(type(self)).items():
+            parts, given = typing.get_args(hint), getattr(self, name, None)
+            if typing.get_origin(hint) is typing.Literal:
+                errors.one_of(parts, **{name: given})
+            elif hint is int or (int in parts and given is not None):
+                errors.whole(**{name: given})
         source = (
             f"By {self.source}; published for {self.published_neighbours}. Noise is drawn in "
             "floating point: for comparisons, not for people."
@@ -443,7 +430,7 @@ class ApproximateRival(PureRival):
 
     def promise(self) -> FitGuarantee:
         """(ε, δ)-DP under `neighbours`, as its authors claim it."""
-        inside_unit_interval(delta=self.delta)
+        errors.inside_unit_interval(delta=self.delta)
         return super().promise()
 
 
@@ -462,5 +449,5 @@ class InBall(Rival):
     def _ball(self, dimension: int, /) -> float | None:
         if self.weight_bound is None:
             return float(self.widths * np.sqrt(dimension))
-        positive(weight_bound=self.weight_bound)
+        errors.positive(weight_bound=self.weight_bound)
         return self.weight_bound
