@@ -322,11 +322,12 @@ class Collections:
 
     def tell(self, name: str, contest: Callable[..., Any], digits: int) -> None:
         """Run a contest, and print its table."""
-        from blurfit_lab.experiments.lines import markdown
+        from blurfit_lab.experiments import lines
 
+        asked = lines.Collections(self.n, self.epsilon, self.trials)
         with watched(name) as watch:
-            found = contest(self.n, self.epsilon, self.trials, watch)
-        click.echo(markdown(found, digits))
+            found = contest(asked, watch)
+        click.echo(lines.markdown(found, digits))
 
 
 @_command()

@@ -19,6 +19,7 @@ from blurfit_lab.experiments.answers import (
     truths,
     weights_contest,
 )
+from blurfit_lab.experiments.lines import Collections
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -35,7 +36,7 @@ def test_what_is_true_is_the_people_s_own(kind: str) -> None:
 
 
 def test_few_trials_tell_every_question_and_both_tests() -> None:
-    found = tables_contest([4096], [1.0], trials=12, kinds=["even"])
+    found = tables_contest(Collections([4096], [1.0], 12), kinds=["even"])
     assert list(found.columns[:3]) == ["people", "n", "epsilon"]
     assert set(QUESTIONS) < set(found.columns)
     assert (found[list(QUESTIONS)].to_numpy() > 0.7).all()
@@ -66,9 +67,9 @@ def test_weights_undo_the_selection() -> None:
 
 
 def test_few_trials_tell_everything() -> None:
-    found = groups_contest([8192], [4.0], trials=6, kinds=["even"])
+    found = groups_contest(Collections([8192], [4.0], 6), kinds=["even"])
     assert len(found) == 3
     assert (found["coefficients"] > 0.8).all()
     assert (found["told"] > 0.5).all()
-    weighted = weights_contest([4096], [4.0], trials=6)
+    weighted = weights_contest(Collections([4096], [4.0], 6))
     assert weighted["gone"][0] > 0.8

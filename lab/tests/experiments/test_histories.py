@@ -18,6 +18,7 @@ from blurfit_lab.experiments.histories import (
     survival,
     weighted,
 )
+from blurfit_lab.experiments.lines import Collections
 
 seeded = pytest.mark.filterwarnings("ignore::blurfit.errors.NotPrivateWarning")
 
@@ -41,12 +42,12 @@ def test_hazards_are_those_of_the_slopes() -> None:
 @seeded
 def test_a_cell_of_each(monkeypatch) -> None:
     monkeypatch.setattr(histories, "_TRUTH", 20_000)
-    found = diaries([2048], [8.0], 4)
+    found = diaries(Collections([2048], [8.0], 4))
     assert found["ratio"].between(0.8, 2).all()  # of four trials
     assert (found["coverage"] > 0.5).all()
-    levels = intercepts([2048], [8.0], 4)
+    levels = intercepts(Collections([2048], [8.0], 4))
     assert (levels["private"] < levels["one row"]).all()
-    one = survival([4096], [8.0], 4).iloc[0]
+    one = survival(Collections([4096], [8.0], 4)).iloc[0]
     assert one["privacy adds"] < one["without privacy"]
 
 
@@ -61,7 +62,7 @@ def test_leavers_have_the_log_odds_that_are_told() -> None:
 @seeded
 def test_a_cell_of_hazards(monkeypatch) -> None:
     monkeypatch.setattr(histories, "MANY", 2**14)
-    found = hazards([8192], [8.0], 4)
+    found = hazards(Collections([8192], [8.0], 4))
     assert (found["refused"] == 0).all()
     assert (found["privacy adds"] < 2 * found["without privacy"]).all()
     assert (found["coverage"] > 0.5).all()

@@ -27,9 +27,8 @@ from blurfit_lab.rivals.perturbation import (
     MOST_NOISE,
     calibrate,
     forecast_ridge,
-    huber_minimiser,
 )
-from blurfit_lab.rivals.rival import LogisticRisk, SquaredRisk, into_ball
+from blurfit_lab.rivals.rival import HuberRisk, LogisticRisk, SquaredRisk, into_ball
 
 RIDGE, ETA = 2.0, 1.5
 
@@ -261,7 +260,7 @@ def test_hubers_minimiser_is_the_minimum(clip, size) -> None:
         losses = np.where(r <= clip, r * r / 2, clip * r - clip * clip / 2)
         return losses.sum() + w @ w + linear @ w
 
-    found = huber_minimiser(x, y, clip=clip, ridge=2.0, linear=linear)
+    found = HuberRisk([(x, y)], clip=clip).minimiser(2.0, linear)
     other = minimize(objective, np.zeros(3), method="BFGS", options={"gtol": 1e-9})
     assert objective(found) <= other.fun + 1e-9 * abs(other.fun)
     residuals = np.clip(y - x @ found, -clip, clip)
@@ -270,7 +269,7 @@ def test_hubers_minimiser_is_the_minimum(clip, size) -> None:
 
 def test_hubers_minimiser_without_clipping_is_ridge_regression() -> None:
     x, y, linear = heavy(1)
-    found = huber_minimiser(x, y, clip=100.0, ridge=0.5, linear=linear)
+    found = HuberRisk([(x, y)], clip=100.0).minimiser(0.5, linear)
     assert found == pytest.approx(np.linalg.solve(x.T @ x + 0.5 * np.eye(3), x.T @ y - linear))
 
 

@@ -6,8 +6,7 @@ lab/docs/everywhere.md says who they are, what they are asked, and what was foun
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import lru_cache
-from itertools import product
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from blurfit.errors import InfeasibleError, Progress, silent
 from blurfit.model.release import moments_of
 from blurfit.model.tables import Answers
 from blurfit.simulation.sampler import exact_totals, sampler_for
-from blurfit_lab.experiments.lines import measured
+from blurfit_lab.experiments.lines import Collections, measured
 
 Table = dict[str, AnyArray]
 Holds = dict[str, list[float]]  # of each question, whether intervals hold the truth
@@ -130,38 +129,34 @@ def truths(people: Table) -> dict[str, AnyArray]:
 
 
 def tables_contest(
-    sizes: Sequence[int],
-    epsilons: Sequence[float],
-    trials: int,
-    watch: Progress = silent,
-    kinds: Sequence[str] = KINDS,
+    asked: Collections, watch: Progress = silent, kinds: Sequence[str] = KINDS
 ) -> pd.DataFrame:
     """Return coverage of each question and rejections of each true hypothesis, cell by cell."""
     true = {kind: truths(drawn(kind, POPULATION, np.random.default_rng(0))) for kind in kinds}
 
     def cell(kind: str, count: int, epsilon: float) -> dict[str, float]:
         terms: dict[str, Any] = {"epsilon": epsilon, "delta": 1e-6, "quorum": count}
-        asked, models = (Agreement.propose(one, **terms) for one in (SCHEMA, MODELS))
+        contract, models = (Agreement.propose(one, **terms) for one in (SCHEMA, MODELS))
         generator = np.random.default_rng([count, int(epsilon * 1000), KINDS.index(kind)])
         rows = drawn(kind, PUBLIC, np.random.default_rng(1))
         shown: Holds = {name: [] for name in (*true[kind], *REJECTED)}
         told = 0
-        for _ in range(trials):
+        for _ in range(asked.trials):
             release = sent(models, drawn(kind, count, generator), generator)
             for name, ask in _of_models(release, rows, true[kind]):
                 with suppress(InfeasibleError):
                     shown[name] += ask()
                     told += 1
-            moments = sent(asked, drawn(kind, count, generator), generator)
+            moments = sent(contract, drawn(kind, count, generator), generator)
             for name, question in QUESTIONS.items():
                 with suppress(InfeasibleError):
                     shown[name] += inside(question(moments), true[kind][name])
             tests = moments.table("region", "school"), moments.mean("pay", by="region")
             for name, test in zip(REJECTED, tests, strict=False):
                 shown[name].append(test.test().p_value < 0.05)
-        return _means(shown, list(shown)) | {"models told": told / (3 * trials)}
+        return _means(shown, list(shown)) | {"models told": told / (3 * asked.trials)}
 
-    return measured(["people", "n", "epsilon"], product(kinds, sizes, epsilons), cell, watch)
+    return measured(["people", "n", "epsilon"], asked.cells(kinds), cell, watch)
 
 
 def _of_models(
@@ -220,11 +215,7 @@ def grouped(kind: str, groups: int, count: int, generator: np.random.Generator) 
 
 
 def groups_contest(
-    sizes: Sequence[int],
-    epsilons: Sequence[float],
-    trials: int,
-    watch: Progress = silent,
-    kinds: Sequence[str] = PEOPLE,
+    asked: Collections, watch: Progress = silent, kinds: Sequence[str] = PEOPLE
 ) -> pd.DataFrame:
     """Return coverage of models, differences and decompositions, cell by cell."""
 
@@ -234,11 +225,11 @@ def groups_contest(
         features = [Numeric(name, -1, 1) for name in NAMES]
         schema = Schema([*features, Categorical("group", LEVELS[:groups])], Numeric("y", -1.5, 1.5))
         terms: dict[str, Any] = {"delta": 1e-6, "quorum": count}
-        terms |= {"groups": "group", "overlap": overlap}
-        agreements = {one: Agreement.propose(schema, epsilon=one, **terms) for one in epsilons}
+        propose = partial(Agreement.propose, schema, groups="group", overlap=overlap, **terms)
+        agreements = {one: propose(epsilon=one) for one in asked.epsilons}
         generator = np.random.default_rng([count, groups, int(10 * overlap), PEOPLE.index(kind)])
-        hits: dict[float, Holds] = {one: {} for one in epsilons}
-        for _ in range(trials):
+        hits: dict[float, Holds] = {one: {} for one in asked.epsilons}
+        for _ in range(asked.trials):
             people = grouped(kind, groups, count, generator)
             for epsilon, agreement in agreements.items():
                 told = _asked_of_groups(sent(agreement, people, generator), groups)
@@ -250,8 +241,7 @@ def groups_contest(
         *people, epsilon = of
         return _means(of_all(*people)[epsilon], ASKED)
 
-    cells = product(kinds, DESIGNS, sizes, epsilons)
-    each = [(kind, *design, *rest) for kind, design, *rest in cells]
+    each = [(kind, *design, *rest) for kind, design, *rest in asked.cells(kinds, DESIGNS)]
     return measured(["people", "G", "κ", "n", "ε"], each, cell, watch)
 
 
@@ -300,9 +290,7 @@ def selected(count: int, generator: np.random.Generator) -> Table:
     return dict(zip(("a", "b", "weight", "y"), rows.T, strict=True))
 
 
-def weights_contest(
-    sizes: Sequence[int], epsilons: Sequence[float], trials: int, watch: Progress = silent
-) -> pd.DataFrame:
+def weights_contest(asked: Collections, watch: Progress = silent) -> pd.DataFrame:
     """Return the bias that weights take away, errors and coverage, cell by cell."""
     features = [Numeric("a", -1, 1), Numeric("b", -1, 1), Numeric("weight", 0, 1)]
     schema = Schema(features, Numeric("y", -1, 1))
@@ -312,7 +300,7 @@ def weights_contest(
         agreement = Agreement.propose(schema, epsilon=epsilon, **terms)
         generator = np.random.default_rng([count, int(1000 * epsilon)])
         means, plain, hits, slopes, refused = [], [], [], [], 0
-        for _ in range(trials):
+        for _ in range(asked.trials):
             people = selected(count, generator)
             plain.append(people["y"].mean())
             moments = sent(agreement, people, generator)
@@ -333,7 +321,7 @@ def weights_contest(
             "rms": float(np.sqrt(np.mean((np.array(means) - MEAN) ** 2))),
             "mean": float(np.mean(hits)),
             "coefficients": float(np.mean(slopes)) if slopes else np.nan,
-            "refused": refused / trials,
+            "refused": refused / asked.trials,
         }
 
-    return measured(["n", "ε"], product(sizes, epsilons), cell, watch)
+    return measured(["n", "ε"], asked.cells(), cell, watch)

@@ -28,7 +28,7 @@ from blurfit.estimators.people import Effects
 from blurfit.learning.inference import Estimate
 from blurfit.schema.schema import values
 from blurfit.simulation.waves import course_in_waves
-from blurfit_lab.experiments.lines import measured, surely
+from blurfit_lab.experiments.lines import Collections, measured, surely
 from blurfit_lab.rivals.histories import noisy_curve, own_regressions, persons_adassp
 
 ROWS, FEATURES, BANDS = 8, 5, 8
@@ -102,15 +102,13 @@ def days(kind: str, people: int, seed: int) -> tuple[FloatArray, FloatArray, Any
     return x, np.clip(y, -2, 2), whose
 
 
-def diaries(
-    sizes: Sequence[int], epsilons: Sequence[float], trials: int, progress: Progress = silent
-) -> pd.DataFrame:
+def diaries(asked: Collections, progress: Progress = silent) -> pd.DataFrame:
     """Return a row for each kind of people, their number and ε, of fixed effects."""
 
     def cell(kind: str, spread: float, n: int, epsilon: float) -> dict[str, Any]:
         told, truth = _Told(), _within_of(kind, _TRUTH)
         most = 1 if kind in KINDS[:2] else 2
-        for trial in range(_fewer(trials, n)):
+        for trial in range(_fewer(asked.trials, n)):
             x, y, whose = days(kind, n, trial)
             told.plain.append(weighted(x, y, whose, 0.0)[1:] - truth)
             model = _regressor(epsilon, trial, "within", most, spread=spread)
@@ -118,7 +116,7 @@ def diaries(
         return told.row("trials", *_OF_ROWS)
 
     kinds = (*((kind, 1.0) for kind in KINDS), ("diary", 0.5), ("AR 0.7", 0.5))
-    cells = [(*kind, *rest) for kind, *rest in product(kinds, sizes, epsilons)]
+    cells = [(*kind, *rest) for kind, *rest in asked.cells(kinds)]
     return measured(["people", "spread", "n", "ε"], cells, cell, progress)
 
 
@@ -127,14 +125,12 @@ def _within_of(kind: str, people: int) -> FloatArray:
     return weighted(*days(kind, people, 10**6), 0.0)[1:]
 
 
-def intercepts(
-    sizes: Sequence[int], epsilons: Sequence[float], trials: int, progress: Progress = silent
-) -> pd.DataFrame:
+def intercepts(asked: Collections, progress: Progress = silent) -> pd.DataFrame:
     """Return a row for each number of rows, of people, and ε, of random intercepts."""
 
     def cell(rows: str, n: int, epsilon: float) -> dict[str, Any]:
         told, pooled, alone, parts = _Told(), _Told(), _Told(), []
-        for trial in range(_fewer(trials, n)):
+        for trial in range(_fewer(asked.trials, n)):
             x, y, whose, kept = _levels(n, rows, trial)
             told.plain.append(weighted(x, y, whose, kept, one_vote=False)[1:] - BETA)
             model = _regressor(epsilon, trial, "random").fit(x, y, groups=whose)
@@ -149,7 +145,7 @@ def intercepts(
             found[name] = f"{some.mean():.3f} ± {some.std():.3f}"
         return found
 
-    return measured(["rows", "n", "ε"], product(("8", "1 to 8"), sizes, epsilons), cell, progress)
+    return measured(["rows", "n", "ε"], asked.cells(("8", "1 to 8")), cell, progress)
 
 
 def _levels(people: int, rows: str, seed: int) -> tuple[FloatArray, FloatArray, Any, FloatArray]:
@@ -241,9 +237,7 @@ def _observed(time: FloatArray, generator: np.random.Generator) -> Any:
     return y
 
 
-def survival(
-    sizes: Sequence[int], epsilons: Sequence[float], trials: int, progress: Progress = silent
-) -> pd.DataFrame:
+def survival(asked: Collections, progress: Progress = silent) -> pd.DataFrame:
     """Return a row for each number of people and ε; the log-rank test is of a column that does
     nothing.
     """
@@ -252,7 +246,7 @@ def survival(
     def cell(n: int, epsilon: float) -> dict[str, Any]:
         told = _Told()
         curves, held, rejects = [], [], []
-        for trial in range(_fewer(trials, n)):
+        for trial in range(_fewer(asked.trials, n)):
             v, y, hazard = exits(n, trial)
             slopes, survived = _lin_ying(v, y)
             model: Any = MomentPerturbationSurvival(
@@ -272,7 +266,7 @@ def survival(
         found = told.row("trials", "without privacy", "privacy adds", "coverage")
         return found | of_curves | {"log-rank rejects": np.mean(rejects)}
 
-    return measured(["n", "ε"], product(sizes, epsilons), cell, progress)
+    return measured(["n", "ε"], asked.cells(), cell, progress)
 
 
 PERIODS = 6
@@ -294,9 +288,7 @@ def leavers(people: int, seed: int, *, bent: bool = False) -> tuple[FloatArray, 
     return v, _observed(time, generator)
 
 
-def hazards(
-    sizes: Sequence[int], epsilons: Sequence[float], trials: int, progress: Progress = silent
-) -> pd.DataFrame:
+def hazards(asked: Collections, progress: Progress = silent) -> pd.DataFrame:
     """Return a row for each law, number of people, ε, and way of spending: waves of different
     people, as a plan has them, or of all rows, as whoever holds them.
     """
@@ -305,14 +297,14 @@ def hazards(
     def cell(law: str, n: int, epsilon: float, waves: str) -> dict[str, Any]:
         told, bent = _Told(), law == "bent"
         way = _one_send if waves == "of people" else _held
-        for trial in range(_fewer(trials, n)):
+        for trial in range(_fewer(asked.trials, n)):
             v, y = leavers(n, trial, bent=bent)
             truth = bent_truth if bent else LOG_ODDS
             told.add(partial(way, _columns(v), y, epsilon, trial), truth, likelihood(v, y))
         names = "without privacy", "private", "privacy adds", "coverage", "refused"
         return told.row("trials", *names)
 
-    cells = product(("true", "bent"), sizes, epsilons, ("of people", "of all rows"))
+    cells = product(("true", "bent"), asked.sizes, asked.epsilons, ("of people", "of all rows"))
     found = measured(["law", "n", "ε", "waves"], cells, cell, progress)
     found.insert(1, "waves", found.pop("waves"))
     return found

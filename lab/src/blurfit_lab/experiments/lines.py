@@ -12,6 +12,7 @@ added to fewer.
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,6 +36,18 @@ class Cell(NamedTuple):
     d: int
     n: int
     epsilon: float
+
+
+class Collections(NamedTuple):
+    """How many people are in a collection, under which ε, and how often each is simulated."""
+
+    sizes: Sequence[int]
+    epsilons: Sequence[float]
+    trials: int
+
+    def cells(self, *kinds: Iterable[Any]) -> Iterable[tuple[Any, ...]]:
+        """All kinds of people, their number, and ε."""
+        return product(*kinds, self.sizes, self.epsilons)
 
 
 Measured = Callable[[str], dict[str, Any]]  # from a method to what is told of it

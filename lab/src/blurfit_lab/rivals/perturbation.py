@@ -96,7 +96,7 @@ from blurfit.theory.gaussian import mu_of
 from blurfit.theory.gradient_delta import least_sigma_b
 from blurfit.theory.guarantees import Neighbours
 from blurfit_lab.rivals import rival
-from blurfit_lab.rivals.rival import RESIDUAL_ALLOWED, Risk, RivalClassifier, RivalRegressor
+from blurfit_lab.rivals.rival import Risk, RivalClassifier, RivalRegressor
 
 _LARGEST = 700.0  # e⁷⁰⁰ is still a number
 _ROUNDING = 1 + 1e-9  # noise is rounded up, by far more than the functions here err
@@ -295,47 +295,8 @@ class ObjectivePerturbationClassifier(ObjectivePerturbation, RivalClassifier):
     """Logistic regression, its objective perturbed; (ε, δ)-DP."""
 
 
-MOST_STEPS = 500
 MOST_NOISE = 1.3  # times the plain Gaussian mechanism's
 GROWTH = 1.05
-
-
-def huber_minimiser(
-    x: FloatArray, y: FloatArray, *, clip: float, ridge: float, linear: FloatArray
-) -> FloatArray:
-    """argmin Σh(y − w·x) + ½·ridge·‖w‖² + linear·w, with a gradient of zero but for rounding.
-
-    h(r) = ½r² for |r| ≤ clip, and clip·|r| − ½clip² beyond. Each step solves for the parabola of
-    the records that are not clipped, and is halved until the objective falls; this is piecewise
-    quadratic and strictly convex, so the steps end at the minimum.
-    """
-    weights = np.zeros(x.shape[1])
-    size = clip * len(y) + float(np.linalg.norm(linear)) + ridge
-
-    def objective(w: FloatArray) -> float:
-        r = np.abs(y - x @ w)
-        losses = np.where(r <= clip, r * r / 2, clip * r - clip * clip / 2)
-        return float(losses.sum() + ridge * (w @ w) / 2 + linear @ w)
-
-    value = objective(weights)
-    for _ in range(MOST_STEPS):
-        residuals = y - x @ weights
-        gradient = ridge * weights + linear - np.clip(residuals, -clip, clip) @ x
-        if np.linalg.norm(gradient) <= RESIDUAL_ALLOWED * (size + ridge * np.linalg.norm(weights)):
-            return weights
-        inside = x[np.abs(residuals) <= clip]
-        step = np.linalg.solve(inside.T @ inside + ridge * np.eye(len(weights)), gradient)
-        slope = float(gradient @ step)
-        for share in 0.5 ** np.arange(31):
-            further = weights - share * step
-            lower = objective(further)
-            if lower <= value - 1e-4 * share * slope + 1e-14 * abs(value):
-                break
-        weights, value = further, lower
-    raise errors.NotCertifiedError(
-        f"The minimiser of {len(y)} clipped losses with ridge={ridge:.3g} was not found to "
-        f"{RESIDUAL_ALLOWED}. Give a larger clip, so that fewer records are cut."
-    )
 
 
 @lru_cache(maxsize=1024)
@@ -380,12 +341,13 @@ class GeneralisedObjectivePerturbationRegressor(GeneralisedObjectivePerturbation
 
     clip: float = 1.0
 
-    def _weights(self, x: FloatArray, y: FloatArray, generator: np.random.Generator) -> FloatArray:
+    def promise(self) -> FitGuarantee:
+        """(ε, δ)-DP, for a positive clip."""
         errors.positive(clip=self.clip)
-        change = self.clip * (2.0 if self.neighbours == "replace" else 1.0)
-        found = calibrate(self.epsilon, self.delta, 1.0, change, self.neighbours)
-        noise = np.asarray(found.scale * generator.standard_normal(x.shape[1]))
-        return huber_minimiser(x, y, clip=self.clip, ridge=found.ridge, linear=noise)
+        return super().promise()
+
+    def _risk(self, x: FloatArray, y: FloatArray) -> Risk:
+        return rival.HuberRisk([(x, y)], clip=self.clip)
 
 
 class GradientPerturbation(rival.ApproximateRival, rival.InBall):
