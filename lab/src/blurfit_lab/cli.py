@@ -253,8 +253,8 @@ def rivals(
         page: Write the laboratory's page.
         headline: Write the product's page.
     """
-    from blurfit_lab.experiments import headtohead
-    from blurfit_lab.experiments.histories import persons as compare_persons
+    from blurfit_lab.experiments import headtohead, lines
+    from blurfit_lab.experiments import histories as module
 
     known = {one.name: one for one in headtohead.FAMILIES}
     if unknown := [one for one in family if one not in known]:
@@ -266,8 +266,8 @@ def rivals(
             headtohead.measure(out, chosen, trials=trials, most=most, parts=parts, progress=watch)
         if persons and not family and only != "rivals":
             with watched("persons") as watch:
-                sizes, each = (2**13, 2**15), (0.1, 1.0)
-                compare_persons(sizes, each, persons, out / "persons.jsonl", watch)
+                asked = lines.Collections((2**13, 2**15), (0.1, 1.0), persons)
+                module.persons(asked, out / "persons.jsonl", watch)
     headtohead.write(out, page, headline)
     for path in (page, headline):
         if path is not None:

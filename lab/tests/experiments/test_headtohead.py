@@ -14,7 +14,7 @@ from blurfit_lab.cli import main
 from blurfit_lab.experiments import headtohead, histories
 from blurfit_lab.experiments.everywhere import HOLDER, MEAN, RIVALS, SEND
 from blurfit_lab.experiments.headtohead import FAMILIES, Family, judged, means_of, near, over
-from blurfit_lab.experiments.lines import Cell
+from blurfit_lab.experiments.lines import Cell, Collections
 
 CELL = Cell("p", 1, 2, 1.0)
 FAMILY = Family("a few", "number", ("gauss",), (300,), (8.0,))
@@ -139,7 +139,7 @@ def test_an_unknown_family_is_refused_by_name():
 
 def test_persons_are_compared_by_their_errors(tmp_path: Path):
     out = tmp_path / "persons.jsonl"
-    histories.persons([1500], [8.0], 2, out)
+    histories.persons(Collections([1500], [8.0], 2), out)
     found = pd.read_json(out, lines=True).set_index(["what", "method"]).error
     assert found["slopes", "no privacy"] < found["slopes", "own regressions"] < 0.2
     assert found["slopes", "AdaSSP of persons"] < 0.2

@@ -11,6 +11,7 @@ import importlib
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -127,8 +128,7 @@ def contest(
     known = {one.name: one for one in crowds}
     cells = [
         Cell(one.name, len(one.schema.features), one.rows or 0, float(epsilon))
-        for one in crowds
-        for epsilon in epsilons
+        for one, epsilon in product(crowds, epsilons)
     ]
     with TemporaryDirectory() as folder:
         place = out or Path(folder) / "contest.jsonl"

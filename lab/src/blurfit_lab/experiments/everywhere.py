@@ -129,14 +129,11 @@ def _rival(method: str, crowd: People, rows: Rows, promise: Promise, seed: int) 
     if family is None:
         raise InvalidValueError(f"Expected a method or a rival, and {method!r} is none.")
     known = inspect.signature(family).parameters
-    better = {name: value for name, value in BETTER.items() if name in known}
-    terms: dict[str, Any] = {**promise, **better, "random_state": seed}
+    terms = {**promise, **BETTER, "random_state": seed, "bounds": _bounds(crowd)}
     if crowd.task == "number":
         terms["target_bounds"] = ends(crowd.schema.target)
-    terms = {name: value for name, value in terms.items() if name in known}
-    if "bounds" in known:
-        terms["bounds"] = _bounds(crowd)
-    model = family(**terms).fit(design(crowd, rows.X)[:, 1:], rows.y)
+    taken = {name: value for name, value in terms.items() if name in known}
+    model = family(**taken).fit(design(crowd, rows.X)[:, 1:], rows.y)
     tested = _tested_design(crowd)[:, 1:]
     if crowd.task != "label":  # nobody would keep a prediction beyond the target's bounds
         low, high = ends(crowd.schema.target)
@@ -150,20 +147,17 @@ def design(crowd: People, X: pd.DataFrame) -> FloatArray:
     """(1, v) in the user's own units, a column for each level but the first."""
     parts: list[AnyArray] = [np.ones((len(X), 1))]
     for one in crowd.schema.features:
-        column = X[one.name].to_numpy()
+        column = X[one.name].to_numpy()[:, None]
         if isinstance(one, Categorical):
-            parts.append(column[:, None] == np.array(one.levels[1:]))
-        else:
-            parts.append(column[:, None])
+            column = column == np.array(one.levels[1:])
+        parts.append(column)
     return np.hstack(parts).astype(float)
 
 
 def _bounds(crowd: People) -> tuple[list[float], list[float]]:
-    found = [
-        ends(one)
-        for one in crowd.schema.features
-        for _ in range(len(one.levels) - 1 if isinstance(one, Categorical) else 1)
-    ]
+    found: list[tuple[float, float]] = []
+    for one in crowd.schema.features:
+        found += [ends(one)] * (len(one.levels) - 1 if isinstance(one, Categorical) else 1)
     return [low for low, _ in found], [high for _, high in found]
 
 
@@ -332,13 +326,10 @@ def geometric_mean(fits: pd.DataFrame, old: pd.DataFrame, method: str) -> pd.Ser
 def report(fits: pd.DataFrame, task: Task, old: pd.DataFrame | None = None) -> str:
     """The tables of one task: all cells, verdicts with the cells that lose, geometric means."""
     parts = [markdown(excess_table(fits).reset_index())]
-    if task == "label":
-        for value, words in (
-            ("accuracy", "Accuracy below the maximum likelihood's:"),
-            ("calibration", "Expected calibration error:"),
-        ):
-            if value in fits:
-                parts += [words, markdown(excess_table(fits, value).reset_index())]
+    more = {"accuracy": "Accuracy below the maximum likelihood's:"}
+    for value, words in (more | {"calibration": "Expected calibration error:"}).items():
+        if task == "label" and value in fits:
+            parts += [words, markdown(excess_table(fits, value).reset_index())]
     if "refused" in fits:
         refused = fits[fits.refused.notna()].groupby([*CELL, "method"], sort=False).size()
         if len(refused):
@@ -359,11 +350,9 @@ def report(fits: pd.DataFrame, task: Task, old: pd.DataFrame | None = None) -> s
 def _told(found: pd.DataFrame, method: str, others: Sequence[str], task: Task) -> str:
     words = found.verdict.value_counts()
     counts = ", ".join(f"{name} {words.get(name, 0)}" for name in ("wins", "even", "loses"))
-    whole = (
-        f"geometric mean of ratios {math.exp(np.log(found.ratio).mean()):.3f}"
-        if task == "number"
-        else f"mean difference {found.ratio.mean():+.4f}"
-    )
+    whole = f"mean difference {found.ratio.mean():+.4f}"
+    if task == "number":
+        whole = f"geometric mean of ratios {math.exp(np.log(found.ratio).mean()):.3f}"
     text = f"**{method}** against the better of {', '.join(others)}: {counts}; {whole}."
     limit = 1 + TOLERANCE[task] if task == "number" else TOLERANCE[task]
     worse = found[(found.ratio > limit) | (found.verdict == "loses")]

@@ -393,15 +393,9 @@ DELTA = 1e-6
 PLAIN, OURS = "no privacy", "holder"
 
 
-def persons(
-    sizes: Sequence[int],
-    epsilons: Sequence[float],
-    trials: int,
-    out: Path,
-    progress: Progress = silent,
-) -> None:
+def persons(asked: Collections, out: Path, progress: Progress = silent) -> None:
     """Write a line for each number of people, ε and method."""
-    cells = list(product((_slopes, _curves), sizes, epsilons))
+    cells, trials = list(asked.cells((_slopes, _curves))), asked.trials
     found: list[dict[str, Any]] = []
     for place, (ask, n, epsilon) in enumerate(cells):
         with warnings.catch_warnings():  # seeds are meant: nobody is protected by a comparison
