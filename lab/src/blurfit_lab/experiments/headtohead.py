@@ -217,21 +217,11 @@ def judged(fits: pd.DataFrame, task: Task, method: str, others: Sequence[str]) -
     return pd.DataFrame(found, columns=columns)
 
 
-def means_of(fits: pd.DataFrame) -> pd.DataFrame:
-    """Return the mean loss of each method in each cell."""
-    return lines.wide(fits).groupby(level=CELL, sort=False).mean()
-
-
 def over(means: pd.DataFrame, method: str, other: str) -> float:
     """Return the geometric mean over cells of a method's mean loss over another's."""
     if method not in means or other not in means:
         return math.nan
     return float(np.exp(np.log(means[method] / means[other]).mean()))
-
-
-def best_rival(means: pd.DataFrame, task: Task) -> str:
-    """Return the rival with the least geometric mean of losses over the private mean's."""
-    return min(RIVALS[task], key=lambda one: over(means, one, MEAN))
 
 
 def read(
@@ -264,27 +254,23 @@ NAMES = {
     "GradientPerturbationClassifier": "gradient descent",
     "ObjectivePerturbationClassifier": "objective (certified)",
 }
-WORDS = ("wins", "even", "loses")
 GOAL = 0.85  # of the best rival's loss, in each family
 
 
 class Judged:
-    """A family under one relation: its lines, its best rival, and the verdicts on ours."""
+    """A family under one relation: its lines, the verdicts on ours, and its best rival, of the
+    least geometric mean of losses over the private mean's.
+    """
 
     def __init__(self, family: Family, relation: Neighbours, fits: pd.DataFrame) -> None:
         self.family, self.relation, self.fits = family, relation, fits
-        self.means = means_of(fits)
-        self.best = best_rival(self.means, family.task)
+        self.means = lines.wide(fits).groupby(level=CELL, sort=False).mean()
+        self.best = min(RIVALS[family.task], key=lambda one: over(self.means, one, MEAN))
         others = {"rivals": RIVALS[family.task], "mean": [MEAN]}
         self.verdicts = {
             (what, one): judged(fits, family.task, one, against)
-            for what, against in others.items()
-            for one in OURS
+            for one, (what, against) in product(OURS, others.items())
         }
-
-    def words(self, method: str, what: str = "rivals") -> str:
-        """Return "wins / even / losses" against the rivals, or the mean."""
-        return " / ".join(str(_count([self], what, method, one)) for one in WORDS)
 
     def over(self, method: str, digits: int = 3) -> str:
         """Return a method's loss over the best rival's."""
@@ -302,7 +288,7 @@ def headline(found: Sequence[Judged]) -> str:
             str(len(one.verdicts["rivals", HOLDER])),
             NAMES[one.best],
             *map(one.over, OURS),
-            *(one.words(HOLDER), one.words(SEND), one.words(HOLDER, "mean")),
+            *(_words([one], HOLDER), _words([one], SEND), _words([one], HOLDER, "mean")),
         ]
         for one in found
     ]
@@ -318,7 +304,7 @@ def short(found: Sequence[Judged]) -> str:
         told = (one.over(method, 2) for method in OURS)
         rows.setdefault(one.family.name, [one.family.name]).extend(told)
     for one in found:
-        rows[one.family.name].append(one.words(HOLDER))
+        rows[one.family.name].append(_words([one], HOLDER))
     return table(heads, rows.values())
 
 
@@ -334,23 +320,18 @@ def methods(found: Sequence[Judged], task: Task, relation: Neighbours) -> str:
 
 def lost(found: Sequence[Judged], methods: Sequence[str] = OURS) -> str:
     """Return the cells that are surely lost, to a rival or to the private mean."""
-    rows = list(_lost(found, methods))
     heads = ["line", "people", "n", "ε", "neighbours", "to", "loss over its", "surely more than"]
     heads += ["accuracy behind", "trials"]
+    rows = []
+    parts = [(some, each) for some in found for each in some.verdicts.items()]
+    for one, ((_, method), part) in parts:
+        digits, label = (".3f", "") if one.family.task == "number" else ("+.4f", ", label")
+        for row in part[(part.verdict == "loses") & (method in methods)].itertuples():
+            right = f"{row.accuracy:.4f}" if label else "–"
+            told = [f"{row.ratio:{digits}}", f"{row.sure:{digits}}", right, str(row.trials)]
+            where = [row.population + label, power(row.n), f"{row.epsilon:g}", one.relation]
+            rows.append([NAMES[method].strip("*"), *where, NAMES[row.against], *told])
     return table(heads, rows) if rows else "None."
-
-
-def _lost(found: Sequence[Judged], methods: Sequence[str]) -> Iterator[list[str]]:
-    for one in found:
-        digits = ".3f" if one.family.task == "number" else "+.4f"
-        for method in methods:
-            for part in (one.verdicts[what, method] for what in ("rivals", "mean")):
-                for row in part[part.verdict == "loses"].itertuples():
-                    name = row.population + (", label" if one.family.task == "label" else "")
-                    right = "–" if one.family.task == "number" else f"{row.accuracy:.4f}"
-                    told = [f"{row.ratio:{digits}}", f"{row.sure:{digits}}", right, str(row.trials)]
-                    where = [name, power(row.n), f"{row.epsilon:g}", one.relation]
-                    yield [NAMES[method].strip("*"), *where, NAMES[row.against], *told]
 
 
 def goals(found: Sequence[Judged]) -> str:
@@ -375,6 +356,11 @@ def _told(text: str, *, missed: bool) -> str:
     return f"**{text}**" if missed else text
 
 
+def _words(found: Sequence[Judged], method: str, what: str = "rivals") -> str:
+    """Return "wins / even / losses" against the rivals, or the mean."""
+    return " / ".join(str(_count(found, what, method, one)) for one in ("wins", "even", "loses"))
+
+
 def _count(found: Sequence[Judged], what: str, method: str, word: str) -> int:
     """Return in how many cells a line has a verdict against "rivals" or the "mean"."""
     return sum(int((one.verdicts[what, method].verdict == word).sum()) for one in found)
@@ -385,15 +371,11 @@ def facts(out: Path, found: Sequence[Judged]) -> dict[str, str]:
     run = json.loads((out / RUN).read_text(encoding="utf-8"))
     trials = pd.concat([one.verdicts["rivals", HOLDER].trials for one in found])
     refused = [one.fits[one.fits.refused.notna()] for one in found if "refused" in one.fits]
-    of_task = {
-        task: [one for one in found if one.family.task == task] for task in ("number", "label")
-    }
-    numbers = of_task["number"]
     wins = {
-        f"{method}_{task}": " / ".join(str(_count(some, "rivals", method, one)) for one in WORDS)
-        for method in OURS
-        for task, some in of_task.items()
+        f"{method}_{task}": _words([one for one in found if one.family.task == task], method)
+        for method, task in product(OURS, ("number", "label"))
     }
+    numbers = [over(one.means, HOLDER, one.best) for one in found if one.family.task == "number"]
     return wins | {
         "rivals": str(len({*RIVALS["number"], *RIVALS["label"]})),
         "behind_mean": str(_count(found, "mean", HOLDER, "loses")),
@@ -404,8 +386,8 @@ def facts(out: Path, found: Sequence[Judged]) -> dict[str, str]:
         "most": str(trials.max()),
         "fits": f"{sum(len(one.fits) for one in found):,}",
         "refused": str(sum(map(len, refused))),
-        "best": f"{min(over(one.means, HOLDER, one.best) for one in numbers):.2f}",
-        "worst": f"{max(over(one.means, HOLDER, one.best) for one in numbers):.2f}",
+        "best": f"{min(numbers):.2f}",
+        "worst": f"{max(numbers):.2f}",
     }
 
 
