@@ -27,7 +27,7 @@ def test_fixed_effects_do_not_see_what_stays_the_same_in_a_person() -> None:
     x, y = diary(20_000, 0.0, 1)
     rows, whose = x.reshape(-1, 5), np.repeat(np.arange(20_000), 8)
     found, moved = (
-        weighted(rows, target.ravel(), whose, 0.0)[1:] for target in (y, y + x[:, :1, 0])
+        weighted((rows, target.ravel(), whose), 0.0)[1:] for target in (y, y + x[:, :1, 0])
     )
     assert np.abs(found - moved).max() < 1e-12
     assert np.abs(found - BETA).max() < 0.02  # but for clipping

@@ -110,10 +110,8 @@ def delta_for_replaced_records(delta: float) -> float:
     worst = 0.0
     for pull in np.linspace(4.2, 7.5, 23) * noise.sigma_b:
         laws = []
-        for mean, width in (
-            ((pull - 4) / (H + 1), noise.sigma_b / (H + 1)),
-            ((pull + 4) / H, noise.sigma_b / H),
-        ):
+        for moment, curvature in ((pull - 4, H + 1), (pull + 4, H)):
+            mean, width = moment / curvature, noise.sigma_b / curvature
             inside = np.diff(ndtr((edges - mean) / width))
             atoms = [ndtr((-1 - mean) / width), ndtr((mean - 1) / width)]
             laws.append(np.concatenate([inside, atoms]))

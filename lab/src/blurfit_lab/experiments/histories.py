@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd  # type: ignore[import-untyped]
 from scipy.special import expit
 
@@ -36,6 +35,7 @@ KINDS = "diary", "AR 0.7", "unequal", "uneven", "skewed"
 BETA = np.linspace(-0.2, 0.5, FEATURES)  # of rows
 SLOPES = np.array([0.3, -0.2, 0.15, 0.1, 0.0])  # of hazards; the last, of yes and no, is none
 _TRUTH = 200_000
+Rows = tuple[FloatArray, FloatArray, Any]  # rows, targets, and whose they are
 
 
 def diary(people: int, serial: float, seed: int) -> tuple[FloatArray, FloatArray]:
@@ -55,29 +55,23 @@ def diary(people: int, serial: float, seed: int) -> tuple[FloatArray, FloatArray
     return x, np.clip(y, -1, 1)
 
 
-def weighted(
-    x: FloatArray,
-    y: FloatArray,
-    whose: npt.NDArray[np.intp],
-    kept: FloatArray | float,
-    *,
-    one_vote: bool = True,
-) -> FloatArray:
+def weighted(rows: Rows, kept: FloatArray | float, *, one_vote: bool = True) -> FloatArray:
     """Return least squares of rows that keep a part of their person's mean: of differences (0), of
     rows (1), or of random intercepts (√f of each person). Each person has one vote, or each row.
     """
-    rows = np.bincount(whose)
+    x, y, whose = rows
+    each = np.bincount(whose)
     X = np.column_stack([np.ones(len(y)), x, y])
-    means = np.column_stack([np.bincount(whose, one) / rows for one in X.T])
-    X -= ((1 - np.broadcast_to(kept, len(rows)))[:, None] * means)[whose]
+    means = np.column_stack([np.bincount(whose, one) / each for one in X.T])
+    X -= ((1 - np.broadcast_to(kept, len(each)))[:, None] * means)[whose]
     if one_vote:
-        X *= rows[whose, None] ** -0.5
+        X *= each[whose, None] ** -0.5
     found: FloatArray = np.linalg.lstsq(X[:, :-1], X[:, -1], rcond=None)[0]
     return found
 
 
-def days(kind: str, people: int, seed: int) -> tuple[FloatArray, FloatArray, Any]:
-    """Return rows, targets, and whose they are: see the module's table."""
+def days(kind: str, people: int, seed: int) -> Rows:
+    """Return the rows of people of one kind."""
     if kind in ("diary", "AR 0.7"):
         x, y = diary(people, 0.7 if kind == "AR 0.7" else 0.0, seed)
         return x.reshape(-1, FEATURES), y.ravel(), np.repeat(np.arange(people), ROWS)
@@ -109,10 +103,10 @@ def diaries(asked: Collections, progress: Progress = silent) -> pd.DataFrame:
         told, truth = _Told(), _within_of(kind, _TRUTH)
         most = 1 if kind in KINDS[:2] else 2
         for trial in range(_fewer(asked.trials, n)):
-            x, y, whose = days(kind, n, trial)
-            told.plain.append(weighted(x, y, whose, 0.0)[1:] - truth)
+            rows = days(kind, n, trial)
+            told.plain.append(weighted(rows, 0.0)[1:] - truth)
             model = _regressor(epsilon, trial, "within", most, spread=spread)
-            told.add(model.fit(x, y, groups=whose).estimates, truth)
+            told.add(model.fit(*rows).estimates, truth)
         return told.row("trials", *_OF_ROWS)
 
     kinds = (*((kind, 1.0) for kind in KINDS), ("diary", 0.5), ("AR 0.7", 0.5))
@@ -122,7 +116,7 @@ def diaries(asked: Collections, progress: Progress = silent) -> pd.DataFrame:
 
 @lru_cache
 def _within_of(kind: str, people: int) -> FloatArray:
-    return weighted(*days(kind, people, 10**6), 0.0)[1:]
+    return weighted(days(kind, people, 10**6), 0.0)[1:]
 
 
 def intercepts(asked: Collections, progress: Progress = silent) -> pd.DataFrame:
@@ -131,12 +125,13 @@ def intercepts(asked: Collections, progress: Progress = silent) -> pd.DataFrame:
     def cell(rows: str, n: int, epsilon: float) -> dict[str, Any]:
         told, pooled, alone, parts = _Told(), _Told(), _Told(), []
         for trial in range(_fewer(asked.trials, n)):
-            x, y, whose, kept = _levels(n, rows, trial)
-            told.plain.append(weighted(x, y, whose, kept, one_vote=False)[1:] - BETA)
-            model = _regressor(epsilon, trial, "random").fit(x, y, groups=whose)
+            diaries, kept = _levels(n, rows, trial)
+            told.plain.append(weighted(diaries, kept, one_vote=False)[1:] - BETA)
+            model = _regressor(epsilon, trial, "random").fit(*diaries)
             told.add(model.estimates, BETA)
             parts.append((model.variances_.between, model.variances_.within))
-            pooled.add(_regressor(epsilon, trial).fit(x, y, groups=whose).estimates, BETA)
+            pooled.add(_regressor(epsilon, trial).fit(*diaries).estimates, BETA)
+            x, y, whose = diaries
             first = np.flatnonzero(np.diff(whose, prepend=-1))
             alone.add(_regressor(epsilon, trial).fit(x[first], y[first]).estimates, BETA)
         found = told.row("trials", *_OF_ROWS)
@@ -148,8 +143,8 @@ def intercepts(asked: Collections, progress: Progress = silent) -> pd.DataFrame:
     return measured(["rows", "n", "ε"], asked.cells(("8", "1 to 8")), cell, progress)
 
 
-def _levels(people: int, rows: str, seed: int) -> tuple[FloatArray, FloatArray, Any, FloatArray]:
-    """Return rows, targets, whose they are, and √f of each person: σ_a² = σ_e² = 0.0625."""
+def _levels(people: int, rows: str, seed: int) -> tuple[Rows, FloatArray]:
+    """Return rows, and √f of each person: σ_a² = σ_e² = 0.0625."""
     generator = np.random.default_rng(seed)
     m = np.full(people, 8) if rows == "8" else generator.integers(1, 9, people)
     whose = np.repeat(np.arange(people), m)
@@ -157,7 +152,7 @@ def _levels(people: int, rows: str, seed: int) -> tuple[FloatArray, FloatArray, 
     x = np.clip(x + 0.3 * generator.normal(size=(len(whose), FEATURES)), -1, 1)
     own, error = (0.25 * generator.normal(size=size) for size in (people, len(whose)))
     y = x @ BETA + own[whose] + error
-    return x, np.clip(y, -2, 2), whose, np.sqrt(1 / (1.0 + m))
+    return (x, np.clip(y, -2, 2), whose), np.sqrt(1 / (1.0 + m))
 
 
 def _regressor(
@@ -171,11 +166,8 @@ class _Told:
     """Errors of what some fits tell, with and without privacy."""
 
     def __init__(self) -> None:
-        self.plain: list[FloatArray] = []
-        self.errors: list[FloatArray] = []
-        self.adds: list[FloatArray] = []
-        self.inside: list[Any] = []
-        self.refused = 0
+        self.plain, self.errors, self.adds = (list[FloatArray]() for _ in range(3))
+        self.inside, self.refused = list[Any](), 0
 
     def add(
         self,
@@ -419,10 +411,10 @@ def _slopes(n: int, epsilon: float, seed: int) -> dict[str, FloatArray]:
     x, y = diary(n, 0.0, seed)
     model = _regressor(epsilon, seed, "within", 1, delta=DELTA)
     rows = x.reshape(-1, FEATURES), y.ravel(), np.repeat(np.arange(n), ROWS)
-    model.fit(*rows[:2], groups=rows[2])
+    model.fit(*rows)
     terms = (epsilon, DELTA, np.random.default_rng(seed))
     found = {
-        PLAIN: weighted(*rows, 0.0)[1:],
+        PLAIN: weighted(rows, 0.0)[1:],
         OURS: np.asarray(model.coef_),
         "own regressions": own_regressions(x, y, *terms),
         "AdaSSP of persons": persons_adassp(x, y, *terms),

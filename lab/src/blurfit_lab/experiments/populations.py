@@ -493,20 +493,15 @@ def people(name: str, task: Task, d: int) -> People:
     tested = rows(TESTED, _generator(name, task, d, "tested"))
     known = (0, recipe.most) if task == "count" else (-1, 1)
     target = Binary("y") if task == "label" else Numeric("y", *known)
-    return People(name, task, Schema(_stated(tested.X), target), rows, tested)
+    features = tuple(_stated(str(key), column) for key, column in tested.X.items())
+    return People(name, task, Schema(features, target), rows, tested)
 
 
-def _stated(X: pd.DataFrame) -> tuple[Numeric | Binary | Categorical, ...]:
+def _stated(name: str, column: pd.Series) -> Numeric | Binary | Categorical:
     """State what everyone knows: [−1, 1], yes or no, or which levels there are."""
-    found: list[Numeric | Binary | Categorical] = []
-    for name, column in X.items():
-        if column.dtype == bool:
-            found.append(Binary(str(name)))
-        elif column.dtype == float:
-            found.append(Numeric(str(name), -1, 1))
-        else:
-            found.append(Categorical(str(name), sorted(column.unique())))
-    return tuple(found)
+    if column.dtype == bool:
+        return Binary(name)
+    return Numeric(name, -1, 1) if column.dtype == float else Categorical(name, sorted({*column}))
 
 
 def _real(name: str, task: Task) -> People:

@@ -217,11 +217,7 @@ class Mixtures:
 
 @lru_cache(maxsize=1024)
 def noise_for(
-    epsilon: float,
-    delta: float,
-    mixtures: Mixtures,
-    neighbours: Neighbours,
-    accounting: Accounting,
+    epsilon: float, delta: float, mixtures: Mixtures, neighbours: Neighbours, accounting: Accounting
 ) -> MixtureNoise:
     """γ and σ: as published, or times the least factor that keeps (ε, δ) all told."""
     share = (epsilon / 2, 0.75 * delta) if mixtures.gradients else (epsilon, delta)
