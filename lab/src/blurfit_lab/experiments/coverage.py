@@ -57,10 +57,7 @@ def pool_of(crowd: People) -> Pool:
     rows = crowd.draw(min(POOL, crowd.rows or POOL), 0)
     x = design(crowd, rows.X)
     truth = best_fit(crowd.task, x, rows.y)
-    weight, rate = np.ones(len(x)), x @ truth
-    if crowd.task != "number":
-        rate = curve(crowd.task, rate)
-        weight = rate * (1 - rate) if crowd.task == "label" else rate
+    rate, weight = curve(crowd.task, x @ truth)
     inverse = np.linalg.inv((x * weight[:, None]).T @ x)
     middle = (x * (rows.y - rate)[:, None] ** 2).T @ x
     ideal = np.sqrt(np.diagonal(inverse @ middle @ inverse) * len(x))
@@ -80,8 +77,7 @@ def run(
     def prepare(cell: Cell, seed: int) -> lines.Measured:
         crowd = people(cell.population, task, cell.d)
         pool = pool_of(crowd).rows
-        chosen = np.random.default_rng([seed, cell.n]).integers(len(pool.y), size=cell.n)
-        rows = pool.at(chosen)
+        rows = pool.at(np.random.default_rng([seed, cell.n]).integers(len(pool.y), size=cell.n))
         return lambda method: _draw(crowd, rows, cell.epsilon, seed, method)
 
     lines.run(task, list(product(cells, range(draws))), methods, out, prepare, tell)

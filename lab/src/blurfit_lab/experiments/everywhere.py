@@ -183,8 +183,7 @@ def best_fit(task: Task, x: FloatArray, y: AnyArray) -> FloatArray:
     found[0] = math.log(y.mean() / (1 - y.mean())) if task == "label" else math.log(y.mean())
     for _ in range(50):  # Newton's steps, halved while the likelihood falls
         score = x @ found
-        rate = curve(task, score)
-        weight = rate * (1 - rate) if task == "label" else rate
+        rate, weight = curve(task, score)
         step = np.linalg.lstsq((x * weight[:, None]).T @ x, x.T @ (y - rate), rcond=None)[0]
         before, move, share = _deviance(task, score, y), x @ step, 1.0
         while share > 1e-3 and _deviance(task, score + share * move, y) > before:
@@ -195,9 +194,12 @@ def best_fit(task: Task, x: FloatArray, y: AnyArray) -> FloatArray:
     return found
 
 
-def curve(task: Task, score: FloatArray) -> FloatArray:
-    """The probability of a label, or the rate of a count, at a score."""
-    return np.asarray(expit(score) if task == "label" else np.exp(np.minimum(score, 50)))
+def curve(task: Task, score: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """What is expected at a score, a number, a probability or a rate; and how fast it grows."""
+    if task == "number":
+        return score, np.ones(len(score))
+    rate = np.asarray(expit(score) if task == "label" else np.exp(np.minimum(score, 50)))
+    return rate, rate * (1 - rate) if task == "label" else rate
 
 
 def _deviance(task: Task, score: FloatArray, y: AnyArray) -> float:
@@ -229,8 +231,7 @@ class Floor(NamedTuple):
 def floor_of(crowd: People) -> Floor:
     """Fit the tested rows themselves."""
     y, x = crowd.tested.y, _tested_design(crowd)
-    score = x @ best_fit(crowd.task, x, y)
-    predicted = score if crowd.task == "number" else curve(crowd.task, score)
+    predicted, _ = curve(crowd.task, x @ best_fit(crowd.task, x, y))
     right = float(np.mean((predicted > 0.5) == y)) if crowd.task == "label" else math.nan
     return Floor(loss_of(crowd.task, predicted, y), float(np.var(y)), right)
 
