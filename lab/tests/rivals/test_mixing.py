@@ -144,9 +144,9 @@ def test_the_gradients_alone_are_gaussian() -> None:
     """With no information in the mixtures, the integral is the Gaussian profile."""
     mixtures = replace(Mixtures.of_features(8, 1e-4, 3), count=100)
     noise = noise_for(1.0, 1e-4, mixtures, "zero-out", "published")
-    alone = mixtures.kept(1.0, noise._replace(gamma=1e12), "zero-out")
-    mu = math.sqrt(3) / noise.sigma
-    assert alone == pytest.approx(delta_of(mu, 1.0), abs=1e-6)
+    for sigma in (1.0, noise.sigma):
+        alone = mixtures.kept(1.0, noise._replace(gamma=1e12, sigma=sigma), "zero-out")
+        assert alone == pytest.approx(delta_of(math.sqrt(3) / sigma, 1.0), abs=1e-6)
 
 
 def test_published_noise_is_the_papers() -> None:
