@@ -4,33 +4,16 @@ import json
 import os
 import time
 from collections.abc import Callable
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import click
 
 import blurfit
 from blurfit.cli import Commands
-from blurfit.cli._common import as_json, watched, wrote
-
-Decorator = Callable[[Any], Any]
-_FILE = click.Path(path_type=Path, dir_okay=False)
-_KNOWN_FILE = click.Path(path_type=Path, dir_okay=False, exists=True)
-_FOLDER = click.Path(path_type=Path, file_okay=False)
-_FIGURES = ("fig1a", "fig1b", "fig2a", "fig2b", "risk", "noise", "target")
-_option = partial(click.option, show_default=True)
-
-
-def options(*decorators: Decorator) -> Decorator:
-    """Combine several decorators into one."""
-
-    def apply(command: Any) -> Any:
-        for decorate in reversed(decorators):
-            command = decorate(command)
-        return command
-
-    return apply
+from blurfit.cli._common import AnyFile, ExistingFile, command, for_scripts, watched, wrote
+from blurfit.theory.moments import Neighbours
 
 
 def _numbers(text: str) -> list[int]:
@@ -45,84 +28,74 @@ def _numbers(text: str) -> list[int]:
     return [int(base) ** int(power or 1) for base, _, power in words]
 
 
-def _listed(flag: str, name: str, default: str, help_text: str | None = None) -> Decorator:
-    """An option for numbers: whole ones as `_numbers` reads them, and each ε as it is."""
-
-    def read(_context: object, _option: object, text: str) -> list[Any]:
-        return [float(one) for one in text.split(",")] if flag == "--epsilon" else _numbers(text)
-
-    return _option(flag, name, default=default, help=help_text, callback=read)
+Folder = Annotated[Path, click.Path(path_type=Path, file_okay=False)]
+FileOrFolder = Annotated[Path, click.Path(path_type=Path)]
+Numbers = Annotated[Any, lambda _context, _option, text: _numbers(text)]
+Epsilons = Annotated[Any, lambda _context, _option, text: [*map(float, text.split(","))]]
+Figure = Literal["fig1a", "fig1b", "fig2a", "fig2b", "risk", "noise", "target"]
 
 
-@click.command(epilog="Example: blurfit-lab reproduce noise --trials 1 --rows 5000 --out build/try")
-@click.argument("names", nargs=-1, type=click.Choice(_FIGURES))
-@_option("--trials", default=100, help="Trials of each experiment.")
-@_option("--workers", default=2, help="Processes; results do not depend on it.")
-@click.option(
-    "--data",
-    type=click.Path(path_type=Path),
-    help="The ACS file or its folder, or an IPUMS extract; default: BLURFIT_DATA, else a generated "
-    "population.",
-)
-@click.option("--rows", type=int, help="Size of the generated population; default: 2,162,688.")
-@_option("--seed", default=0, help="Seed of everything random.")
-@_option("--out", type=_FOLDER, default="build/figures", help="Where CSV files and pictures go.")
-@click.option(
-    "--table",
-    "tables",
-    multiple=True,
-    type=_KNOWN_FILE,
-    help="A table of your own (.csv, .xlsx, .parquet): compare methods on it instead of figures.",
-)
-@click.option(
-    "--schema",
-    "schemas",
-    multiple=True,
-    type=_KNOWN_FILE,
-    help="Its schema (.toml), with public bounds; once for each --table, or once for all.",
-)
-@click.option(
-    "--rival",
-    "methods",
-    multiple=True,
-    help="A method beside ours: a rival of the laboratory by its name, or module:Class.",
-)
-@_listed("--epsilon", "epsilons", "0.3,1,3", "With --table.")
-@click.option("--plot-only", is_flag=True, help="Only redraw, from existing CSV files.")
-@click.option(
-    "--page",
-    type=_FILE,
-    help="Write a Markdown page about all CSV files in --out, with their pictures.",
-)
-@as_json
+def _command(
+    example: str = "", *, answers: bool = False
+) -> Callable[[Callable[..., None]], click.Command]:
+    """Return a decorator for a command of the function's name, with an example in its help."""
+
+    def decorate(function: Callable[..., None]) -> click.Command:
+        made = command(function.__name__, example, answers=answers)(function)
+        made.epilog = f"Example: blurfit-lab {made.name} {example}" if example else None
+        return made
+
+    return decorate
+
+
+@_command("noise --trials 1 --rows 5000 --out build/try", answers=True)
 def reproduce(
-    names: tuple[str, ...],
-    trials: int,
-    workers: int,
-    data: Path | None,
+    names: tuple[Figure, ...] = (),
+    *,
+    trials: int = 100,
+    workers: int = 2,
+    data: FileOrFolder | None,
     rows: int | None,
-    seed: int,
-    out: Path,
+    seed: int = 0,
+    out: Folder = Path("build/figures"),
+    table: tuple[ExistingFile, ...],
+    schema: tuple[ExistingFile, ...],
+    rival: tuple[str, ...],
+    epsilon: Epsilons = "0.3,1,3",
     plot_only: bool,
-    page: Path | None,
-    as_json: bool,
-    **own: Any,
+    page: AnyFile | None,
 ) -> None:
     """Run the paper's experiments, and what it claims and does not show: config → CSV → plot.
 
     NAMES are fig1a, fig1b, fig2a, fig2b (the paper's), risk, noise and target; all of them if none
     is given. An interrupted run continues where it stopped. With --table, methods are compared on
     tables of your own instead: ours by their defaults, and each --rival.
+
+    Options:
+        trials: Trials of each experiment.
+        workers: Processes; results do not depend on it.
+        data: The ACS file or its folder, or an IPUMS extract; default: BLURFIT_DATA, else a
+            generated population.
+        rows: Size of the generated population; default: 2,162,688.
+        seed: Seed of everything random.
+        out: Where CSV files and pictures go.
+        table: A table of your own (.csv, .xlsx, .parquet): compare methods on it instead of
+            figures.
+        schema: Its schema (.toml), with public bounds; once for each --table, or once for all.
+        rival: A method beside ours: a rival of the laboratory by its name, or module:Class.
+        epsilon: With --table.
+        plot_only: Only redraw, from existing CSV files.
+        page: Write a Markdown page about all CSV files in --out, with their pictures.
     """
-    if own["tables"]:
-        told = _own_tables(**own, out=out, trials=trials)
-        click.echo(told.to_frame().to_json(orient="records") if as_json else str(told))
+    if table:
+        told = _own_tables(table, schema, rival, epsilon, out, trials)
+        click.echo(told.to_frame().to_json(orient="records") if for_scripts() else str(told))
         return
     from blurfit_lab.experiments.cohort import Cohort
     from blurfit_lab.experiments.pages import EXPERIMENTS, PAPER, draw, write_page
     from blurfit_lab.experiments.runner import Provenance, read_csv, run
 
-    chosen = names or tuple(EXPERIMENTS)
+    chosen: tuple[str, ...] = names or tuple(EXPERIMENTS)
     facts = Provenance.read(out)
     if not plot_only:
         population = Cohort.load(data, rows=rows, seed=seed)
@@ -133,25 +106,26 @@ def reproduce(
             begin, used = time.perf_counter(), _computing()
             with watched(name) as watch:
                 run(EXPERIMENTS[name], population, trials, workers, out, watch)
-            facts = facts.took(name, time.perf_counter() - begin, _computing() - used)
+            facts.took(name, time.perf_counter() - begin, _computing() - used)
             facts.write(out)
     for name in chosen:
         draw(name, read_csv(out / f"{name}.csv"), out / f"{name}.png", f"{name} · {facts.title}")
     click.echo(f"Wrote {', '.join(chosen)}, as .csv and .png, into {out}.", err=True)
     if not plot_only and set(PAPER) <= set(chosen):
-        spent = sum(facts.seconds[name] for name in PAPER)
-        computing = sum(facts.computing[name] for name in PAPER)
-        click.echo(
-            f"The paper's four figures took {spent:.0f} seconds, and {computing:.0f} seconds of "
-            "computing time.",
-            err=True,
-        )
+        spent = "{} seconds, and {} seconds of computing time".format(*facts.spent(PAPER))
+        click.echo(f"The paper's four figures took {spent}.", err=True)
     if page is not None:
         write_page(page, out, facts)
         wrote(page)
-    if as_json:
+    if for_scripts():
         files = {name: str(out / f"{name}.csv") for name in chosen}
         click.echo(json.dumps({"csv": files, "seconds": dict(facts.seconds)}, indent=2))
+
+
+def _computing() -> float:
+    """Seconds that this process and its workers have computed."""
+    used = os.times()
+    return used.user + used.system + used.children_user + used.children_system
 
 
 def _own_tables(
@@ -181,214 +155,218 @@ def _own_tables(
     return found
 
 
-_TASKS = {"numbers": "number", "labels": "label", "counts": "count"}
+TaskName = Literal["numbers", "labels", "counts"]
 
 
-_cells_options = options(
-    click.argument("task", type=click.Choice(list(_TASKS))),
-    click.option("--population", "names", multiple=True, help="Names; default: all."),
-    click.option("--aside", is_flag=True, help="Those kept aside: nobody tunes on them."),
-    _listed("--d", "columns", "14", "As 3,14,40."),
-    _listed("--epsilon", "epsilons", "1"),
-    click.option("--method", "methods", multiple=True, help="Default: ours and the mean."),
-    click.option("--out", type=_FILE, required=True),
-    click.option("--table-only", is_flag=True, help="Only tell what --out holds."),
-)
+@dataclass(frozen=True, kw_only=True)
+class Lines:
+    """Which lines are measured of a task, and where they are kept.
+
+    Options:
+        population: Names; default: all.
+        aside: Those kept aside: nobody tunes on them.
+        d: As 3,14,40.
+        method: Default: ours and the mean.
+        table_only: Only tell what --out holds.
+    """
+
+    population: tuple[str, ...]
+    aside: bool
+    d: Numbers = "14"
+    epsilon: Epsilons = "1"
+    method: tuple[str, ...]
+    out: AnyFile
+    table_only: bool
+
+    def cells(self, task: Any, sizes: list[int], default: Any = None) -> list[Any]:
+        """Return the cells; of all populations, or of the default ones, where none is named."""
+        from blurfit_lab.experiments.headtohead import cells_of
+        from blurfit_lab.experiments.populations import ASIDE, CHOICES
+
+        names = self.population or (ASIDE[task] if self.aside else default or CHOICES[task])
+        cells = (cells_of(task, name, self.d, sizes, self.epsilon) for name in names)
+        return [one for some in cells for one in some]
 
 
-def _cells(
-    task: Any,
-    names: tuple[str, ...],
-    aside: bool,
-    columns: list[int],
-    sizes: list[int],
-    epsilons: list[float],
-) -> list[Any]:
-    from blurfit_lab.experiments.headtohead import cells_of
-    from blurfit_lab.experiments.populations import ASIDE, CHOICES
-
-    chosen = names or (ASIDE[task] if aside else CHOICES[task])
-    return [one for name in chosen for one in cells_of(task, name, columns, sizes, epsilons)]
-
-
-@click.command(epilog="Example: blurfit-lab everywhere numbers --n 2^13 --out build/numbers.jsonl")
-@_cells_options
-@_listed("--n", "sizes", "2^9,2^11,2^13,2^15")
-@_listed("--seeds", "seeds", "0:20", "From the first to before last.")
-@click.option("--rivals", is_flag=True, help="Beside the best of the laboratory's rivals.")
-@_option("--neighbours", type=click.Choice(["replace", "zero-out"]), default="replace")
-@click.option("--against", type=_KNOWN_FILE, help="The --out of another version, to divide by.")
+@_command("numbers --n 2^13 --out build/numbers.jsonl")
 def everywhere(
-    task: str,
-    methods: tuple[str, ...],
-    out: Path,
-    table_only: bool,
-    seeds: list[int],
+    task: TaskName,
+    *,
+    lines: Lines,
+    n: Numbers = "2^9,2^11,2^13,2^15",
+    seeds: Numbers = "0:20",
     rivals: bool,
-    neighbours: Any,
-    against: Path | None,
-    **which: Any,
+    neighbours: Neighbours = "replace",
+    against: ExistingFile | None,
 ) -> None:
     """Measure public defaults on many populations: excess loss, verdicts, geometric means.
 
     What --out holds already is not computed again.
+
+    Options:
+        seeds: From the first to before last.
+        rivals: Beside the best of the laboratory's rivals.
+        against: The --out of another version, to divide by.
     """
     from blurfit_lab.experiments.everywhere import METHODS, RIVALS, report, run
     from blurfit_lab.experiments.lines import CELL, frame
 
-    kind: Any = _TASKS[task]
-    cells = _cells(kind, **which)
-    if not table_only:
+    kind: Any = task.removesuffix("s")
+    cells = lines.cells(kind, n)
+    if not lines.table_only:
         with watched(task) as watch:
-            chosen = [*(methods or METHODS), *(RIVALS[kind] if rivals else ())]
-            run(kind, cells, seeds, chosen, out, watch, neighbours)
-    asked = {tuple(cell) for cell in cells}
-    lines = frame([out])
-    lines = lines[[key in asked for key in lines[CELL].itertuples(index=False, name=None)]]
-    click.echo(report(lines, kind, None if against is None else frame([against])))
+            chosen = [*(lines.method or METHODS), *(RIVALS[kind] if rivals else ())]
+            run(kind, cells, seeds, chosen, lines.out, watch, neighbours)
+    asked, found = {tuple(cell) for cell in cells}, frame([lines.out])
+    found = found[[key in asked for key in found[CELL].itertuples(index=False, name=None)]]
+    click.echo(report(found, kind, None if against is None else frame([against])))
 
 
-@click.command(epilog="Example: blurfit-lab rivals --family 'twelve small sets' --out build/small")
-@click.option("--family", "names", multiple=True, help="Families of populations; default: all.")
-@click.option("--only", type=click.Choice(["ours", "rivals"]), help="Only these lines.")
-@_option("--trials", default=8, help="Trials of every cell.")
-@_option("--most", default=100, help="Trials where the verdict is open.")
-@_option("--persons", default=20, help="Trials of diaries and exits.")
-@_option(
-    "--out",
-    type=_FOLDER,
-    default="build/rivals",
-    help="Where results are kept; what is there already is not computed again.",
-)
-@click.option("--pages-only", is_flag=True, help="Only write the pages, from what --out holds.")
-@click.option("--page", type=_FILE, help="Write the laboratory's page.")
-@click.option("--headline", type=_FILE, help="Write the product's page.")
+@_command("--family 'twelve small sets' --out build/small")
 def rivals(
-    names: tuple[str, ...],
-    only: Any,
-    trials: int,
-    most: int,
-    persons: int,
-    out: Path,
+    *,
+    family: tuple[str, ...],
+    only: Literal["ours", "rivals"] | None,
+    trials: int = 8,
+    most: int = 100,
+    persons: int = 20,
+    out: Folder = Path("build/rivals"),
     pages_only: bool,
-    page: Path | None,
-    headline: Path | None,
+    page: AnyFile | None,
+    headline: AnyFile | None,
 ) -> None:
     """Compare public defaults with every rival and a private mean, over families of populations.
 
     Everybody has the same rows, bounds, ε and δ = 1/n², for neighbours that are replaced and that
     are zeroed out. Cells whose verdict is open get more trials. A run that was stopped goes on, if
     the commit is the same. Real people are found by BLURFIT_DATA.
+
+    Options:
+        family: Families of populations; default: all.
+        only: Only these lines.
+        trials: Trials of every cell.
+        most: Trials where the verdict is open.
+        persons: Trials of diaries and exits.
+        out: Where results are kept; what is there already is not computed again.
+        pages_only: Only write the pages, from what --out holds.
+        page: Write the laboratory's page.
+        headline: Write the product's page.
     """
-    from blurfit_lab.experiments import headtohead
-    from blurfit_lab.experiments.histories import persons as compare_persons
+    from blurfit_lab.experiments import headtohead, lines
+    from blurfit_lab.experiments import histories as module
 
     known = {one.name: one for one in headtohead.FAMILIES}
-    if unknown := [one for one in names if one not in known]:
+    if unknown := [one for one in family if one not in known]:
         raise click.UsageError(f"Expected families among {', '.join(known)}, and got {unknown}.")
     if not pages_only:
-        chosen = [known[one] for one in names] if names else headtohead.FAMILIES
+        chosen = [known[one] for one in family] or headtohead.FAMILIES
         with watched("rivals") as watch:
             parts = [only] if only else headtohead.PARTS
             headtohead.measure(out, chosen, trials=trials, most=most, parts=parts, progress=watch)
-        if persons and not names and only != "rivals":
+        if persons and not family and only != "rivals":
             with watched("persons") as watch:
-                sizes, each = (2**13, 2**15), (0.1, 1.0)
-                compare_persons(sizes, each, persons, out / "persons.jsonl", watch)
+                asked = lines.Collections((2**13, 2**15), (0.1, 1.0), persons)
+                module.persons(asked, out / "persons.jsonl", watch)
     headtohead.write(out, page, headline)
     for path in (page, headline):
         if path is not None:
             wrote(path)
 
 
-@click.command(epilog="Example: blurfit-lab coverage numbers --d 12 --out build/coverage.jsonl")
-@_cells_options
-@_listed("--n", "sizes", "2^15")
-@_option("--draws", default=200)
-def coverage(
-    task: str, methods: tuple[str, ...], out: Path, table_only: bool, draws: int, **which: Any
-) -> None:
+@_command("numbers --d 12 --out build/coverage.jsonl")
+def coverage(task: TaskName, *, lines: Lines, n: Numbers = "2^15", draws: int = 200) -> None:
     """Measure how often 95 % intervals of public defaults hold the population's own model."""
     from blurfit_lab.experiments.coverage import GOAL, METHODS, run, table
     from blurfit_lab.experiments.lines import frame, markdown
 
-    kind: Any = _TASKS[task]
-    if not which["aside"]:
-        which["names"] = which["names"] or GOAL[kind]
-    cells = _cells(kind, **which)
-    if not table_only:
+    kind: Any = task.removesuffix("s")
+    cells = lines.cells(kind, n, GOAL[kind])
+    if not lines.table_only:
         with watched(task) as watch:
-            run(kind, cells, draws, methods or METHODS[kind], out, watch)
-    click.echo(markdown(table(frame([out])), 3))
+            run(kind, cells, draws, lines.method or METHODS[kind], lines.out, watch)
+    click.echo(markdown(table(frame([lines.out])), 3))
 
 
-@click.command()
-@_option("--draws", default=20, help="Collections for each cell.")
-@click.option("--table", "only", help="One of local, labels and shifted.")
-@click.option("--goals", is_flag=True, help="Only the cells that a goal is about.")
-@_option("--out", type=_FOLDER, default="build/public")
-def public(draws: int, only: str | None, goals: bool, out: Path) -> None:
-    """Measure what public features are worth; with --draws 0, print what was measured."""
+@_command()
+def public(
+    *, draws: int = 20, table: str | None, goals: bool, out: Folder = Path("build/public")
+) -> None:
+    """Measure what public features are worth; with --draws 0, print what was measured.
+
+    Options:
+        draws: Collections for each cell.
+        table: One of local, labels and shifted.
+        goals: Only the cells that a goal is about.
+    """
     from blurfit_lab.experiments.public import TABLES
 
     for name, one in TABLES.items():
-        if only in (None, name):
+        if table in (None, name):
             one.run(draws, out, goals=goals)
             click.echo(f"{name}\n\n{one.told(out)}\n")
 
 
-_collections = options(
-    _option("--trials", default=300, help="Collections for each cell."),
-    _listed("--n", "sizes", "2^13,2^15", "People."),
-    _listed("--epsilon", "epsilons", "0.1,1"),
-)
+@dataclass(frozen=True, kw_only=True)
+class Collections:
+    """How many collections are simulated, of how many people, under which ε.
+
+    Options:
+        trials: Collections for each cell.
+        n: People.
+    """
+
+    trials: int = 300
+    n: Numbers = "2^13,2^15"
+    epsilon: Epsilons = "0.1,1"
+
+    def tell(self, name: str, contest: Callable[..., Any], digits: int) -> None:
+        """Run a contest, and print its table."""
+        from blurfit_lab.experiments import lines
+
+        asked = lines.Collections(self.n, self.epsilon, self.trials)
+        with watched(name) as watch:
+            found = contest(asked, watch)
+        click.echo(lines.markdown(found, digits))
 
 
-def _told(name: str, contest: Callable[..., Any], *terms: Any, digits: int) -> None:
-    """Run a contest, and print its table."""
-    from blurfit_lab.experiments.lines import markdown
-
-    with watched(name) as watch:
-        found = contest(*terms, watch)
-    click.echo(markdown(found, digits))
-
-
-@click.command()
-@_collections
-def tables(trials: int, sizes: list[int], epsilons: list[float]) -> None:
+@_command()
+def tables(*, asked: Collections) -> None:
     """Measure how often intervals of tables hold the truth, and tests reject what is true."""
     from blurfit_lab.experiments.answers import tables_contest
 
-    _told("tables", tables_contest, sizes, epsilons, trials, digits=3)
+    asked.tell("tables", tables_contest, 3)
 
 
-@click.command()
-@click.argument("what", type=click.Choice(["diaries", "intercepts", "survival", "hazards"]))
-@_option("--trials", default=100, help="Of 2^13 people; fewer of more.")
-@_listed("--n", "sizes", "2^13,2^15,2^17")
-@_listed("--epsilon", "epsilons", "1,0.1")
-def histories(what: str, trials: int, sizes: list[int], epsilons: list[float]) -> None:
-    """Measure fixed effects or random intercepts of diaries, times until an event, or log-odds of
-    one by waves.
-    """
-    from blurfit_lab.experiments import histories as module
-
-    _told(what, getattr(module, what), sizes, epsilons, trials, digits=4)
-
-
-@click.command()
-@_collections
-def groups(trials: int, sizes: list[int], epsilons: list[float]) -> None:
+@_command()
+def groups(*, asked: Collections) -> None:
     """Measure how often intervals of groups, their differences and weighted answers hold."""
     from blurfit_lab.experiments.answers import groups_contest, weights_contest
 
-    _told("weights", weights_contest, sizes, epsilons, trials, digits=4)
-    _told("groups", groups_contest, sizes, epsilons, trials, digits=3)
+    asked.tell("weights", weights_contest, 4)
+    asked.tell("groups", groups_contest, 3)
 
 
-@click.command()
-@_option("--out", type=_FILE, default="lab/docs/errata.md")
-def errata(out: Path) -> None:
+@_command()
+def histories(
+    what: Literal["diaries", "intercepts", "survival", "hazards"],
+    *,
+    trials: int = 100,
+    n: Numbers = "2^13,2^15,2^17",
+    epsilon: Epsilons = "1,0.1",
+) -> None:
+    """Measure fixed effects or random intercepts of diaries, times until an event, or log-odds of
+    one by waves.
+
+    Options:
+        trials: Of 2^13 people; fewer of more.
+    """
+    from blurfit_lab.experiments import histories as module
+
+    Collections(trials=trials, n=n, epsilon=epsilon).tell(what, getattr(module, what), 4)
+
+
+@_command()
+def errata(*, out: AnyFile = Path("lab/docs/errata.md")) -> None:
     """Compute the numbers of the errata again, and write their page."""
     from blurfit_lab.experiments.errata import render
 
@@ -404,9 +382,3 @@ def errata(out: Path) -> None:
 @click.version_option(blurfit.__version__, prog_name="blurfit-lab")
 def main() -> None:
     """Compare blurfit with its rivals, and run the paper's experiments again."""
-
-
-def _computing() -> float:
-    """Seconds that this process and its workers have computed."""
-    used = os.times()
-    return used.user + used.system + used.children_user + used.children_system

@@ -10,8 +10,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from blurfit import InvalidValueError
-from blurfit_lab.datasets import load_acs, load_fulton, load_ipums
-from blurfit_lab.datasets.census import FILENAME, FULTON_FILENAME, FULTON_SCHEMA
+from blurfit_lab.datasets import (
+    FILENAME,
+    FULTON_FILENAME,
+    FULTON_SCHEMA,
+    load_acs,
+    load_fulton,
+    load_ipums,
+)
 
 ROWS = {
     "age": pa.array([41, 96, 17, 60, 70], pa.uint8()),

@@ -9,8 +9,14 @@ import pytest
 
 from blurfit import InvalidValueError
 from blurfit.schema.columns import Binary
-from blurfit_lab.datasets import UCI_SETS, load_adult, load_uci
-from blurfit_lab.datasets.uci import CATEGORIES, FILENAME, outwards
+from blurfit_lab.datasets import (
+    ADULT_FILENAME,
+    CATEGORIES,
+    UCI_SETS,
+    load_adult,
+    load_uci,
+    outwards,
+)
 
 ROWS = {
     "age": pa.array([38, 17, 90], pa.uint8()),
@@ -32,8 +38,8 @@ ROWS = {
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    pq.write_table(pa.table(ROWS), tmp_path / FILENAME)
-    return tmp_path / FILENAME
+    pq.write_table(pa.table(ROWS), tmp_path / ADULT_FILENAME)
+    return tmp_path / ADULT_FILENAME
 
 
 def test_real_people_with_a_label(file: Path) -> None:
@@ -88,7 +94,7 @@ def test_an_unknown_category_is_refused(file: Path, codes: list[float]) -> None:
 
 
 def test_a_missing_file(tmp_path: Path) -> None:
-    with pytest.raises(InvalidValueError, match=f"{FILENAME}.*BLURFIT_DATA"):
+    with pytest.raises(InvalidValueError, match=f"{ADULT_FILENAME}.*BLURFIT_DATA"):
         load_adult(tmp_path)
 
 

@@ -6,19 +6,20 @@ import pytest
 from blurfit_lab.experiments.answers import (
     COEFFICIENTS,
     KINDS,
+    LEVELS,
     NAMES,
     PEOPLE,
     QUESTIONS,
     drawn,
     grouped,
     groups_contest,
-    levels,
     selected,
     tables_contest,
     truth,
     truths,
     weights_contest,
 )
+from blurfit_lab.experiments.lines import Collections
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -35,7 +36,7 @@ def test_what_is_true_is_the_people_s_own(kind: str) -> None:
 
 
 def test_few_trials_tell_every_question_and_both_tests() -> None:
-    found = tables_contest([4096], [1.0], trials=12, kinds=["even"])
+    found = tables_contest(Collections([4096], [1.0], 12), kinds=["even"])
     assert list(found.columns[:3]) == ["people", "n", "epsilon"]
     assert set(QUESTIONS) < set(found.columns)
     assert (found[list(QUESTIONS)].to_numpy() > 0.7).all()
@@ -48,7 +49,7 @@ def test_few_trials_tell_every_question_and_both_tests() -> None:
 def test_the_line_is_true_in_each_group(kind: str) -> None:
     people = grouped(kind, 6, 60_000, np.random.default_rng(1))
     coefficients, means = truth(6)
-    for place, name in enumerate(levels(6)):
+    for place, name in enumerate(LEVELS):
         own = people["group"] == name
         x = np.column_stack([people[one][own] for one in NAMES])
         assert x.mean(axis=0) == pytest.approx(means[place], abs=0.03)
@@ -66,9 +67,9 @@ def test_weights_undo_the_selection() -> None:
 
 
 def test_few_trials_tell_everything() -> None:
-    found = groups_contest([8192], [4.0], trials=6, kinds=["even"])
+    found = groups_contest(Collections([8192], [4.0], 6), kinds=["even"])
     assert len(found) == 3
     assert (found["coefficients"] > 0.8).all()
     assert (found["told"] > 0.5).all()
-    weighted = weights_contest([4096], [4.0], trials=6)
+    weighted = weights_contest(Collections([4096], [4.0], 6))
     assert weighted["gone"][0] > 0.8

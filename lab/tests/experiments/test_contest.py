@@ -68,6 +68,13 @@ def test_nothing_is_dropped(table) -> None:
         of(table, silent, "silent")
 
 
+def test_a_yes_or_no_is_a_label(table) -> None:
+    crowd = of(table, Schema([Numeric("age", 0, 100)], Binary("married")), "mine")
+    assert crowd.task == "label"
+    assert (crowd.tested.y == (table.married == 1)).all()
+    assert crowd.tested.X.age.max() == 100  # cut to its bound
+
+
 def test_from_the_command_line(table, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     table.to_parquet("people.parquet")

@@ -135,10 +135,16 @@ def test_verdicts_are_paired_and_against_the_better_reference(ours, verdict):
     assert row.ratio == pytest.approx(np.mean(ours))
 
 
+def test_a_refused_fit_leaves_the_other_seeds_to_judge_by():
+    lines = lines_of(holder=[1.20, 1.21, 1.19, 1.20], one=[1.0, 1.0, 1.0, math.nan])
+    (row,) = verdicts(lines, "holder", ["one"], "number").itertuples()
+    assert (row.verdict, row.seeds, row.ratio) == ("loses", 3, pytest.approx(1.2))
+
+
 def test_geometric_means_are_over_cells_that_both_have():
     new, old = lines_of(holder=[0.5]), lines_of(holder=[2.0])
-    assert everywhere.geometric_mean(new, "holder", old, "holder")["all"] == pytest.approx(0.25)
-    assert math.isnan(everywhere.geometric_mean(new, "send", old, "send")["all"])
+    assert everywhere.geometric_mean(new, old, "holder")["all"] == pytest.approx(0.25)
+    assert math.isnan(everywhere.geometric_mean(new, old, "send")["all"])
 
 
 def test_coverage_counts_what_was_told():

@@ -61,9 +61,8 @@ def test_golden(figure, people) -> None:
 
 def _scores_of_ridges(figure: PaperFigure, people: Cohort, line: str) -> dict[float, float]:
     """Summed over the trials that tuning looks at."""
-    trials = [(people.window(512, trial), trial) for trial in range(3)]
     asked = [(line, ridge) for ridge in RIDGES]
-    found = [figure.scores(people, window, asked, trial) for window, trial in trials]
+    found = [figure.scores(people, people.window(512, trial), asked) for trial in range(3)]
     return dict(zip(RIDGES, np.sum(found, axis=0).tolist(), strict=True))
 
 
@@ -88,9 +87,9 @@ def test_scores_of_no_privacy_are_least_squares(people) -> None:
     x, y = people.x[chosen], people.y[chosen]
     w = np.linalg.lstsq(x[:512], y[:512])[0]
     expected = np.sqrt(np.mean((y[512:] - x[512:] @ w) ** 2)) / 2
-    (found,) = SMALL[0].scores(people, window, [(NO_PRIVACY, None)], 0)
+    (found,) = SMALL[0].scores(people, window, [(NO_PRIVACY, None)])
     assert found == pytest.approx(expected, rel=1e-6)
-    (constant,) = SMALL[0].scores(people, window, [(CONSTANT, None)], 0)
+    (constant,) = SMALL[0].scores(people, window, [(CONSTANT, None)])
     spread = np.sqrt(np.mean((y[512:] - y[:512].mean()) ** 2)) / 2
     assert constant == pytest.approx(spread)
     assert LINES[0] == CONSTANT

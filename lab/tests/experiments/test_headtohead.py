@@ -13,8 +13,8 @@ from blurfit import InvalidValueError
 from blurfit_lab.cli import main
 from blurfit_lab.experiments import headtohead, histories
 from blurfit_lab.experiments.everywhere import HOLDER, MEAN, RIVALS, SEND
-from blurfit_lab.experiments.headtohead import FAMILIES, Family, judged, means_of, near, over
-from blurfit_lab.experiments.lines import Cell
+from blurfit_lab.experiments.headtohead import FAMILIES, Family, judged, near, over
+from blurfit_lab.experiments.lines import Cell, Collections, wide
 
 CELL = Cell("p", 1, 2, 1.0)
 FAMILY = Family("a few", "number", ("gauss",), (300,), (8.0,))
@@ -87,8 +87,9 @@ def test_more_trials_go_where_the_verdict_is_open(ours, open_, method):
 def test_ratios_are_geometric_means_of_mean_losses():
     first, second = lines_of(holder=[1, 3], a=[4, 4]), lines_of(holder=[8, 8], a=[1, 1])
     lines = pd.concat([first, second.assign(epsilon=2.0)])
-    assert over(means_of(lines), HOLDER, "a") == pytest.approx(np.sqrt(0.5 * 8))
-    assert np.isnan(over(means_of(lines), HOLDER, "nobody"))
+    means = wide(lines).groupby(level=list(Cell._fields), sort=False).mean()
+    assert over(means, HOLDER, "a") == pytest.approx(np.sqrt(0.5 * 8))
+    assert np.isnan(over(means, HOLDER, "nobody"))
 
 
 def test_every_family_has_cells_of_its_own():
@@ -139,7 +140,7 @@ def test_an_unknown_family_is_refused_by_name():
 
 def test_persons_are_compared_by_their_errors(tmp_path: Path):
     out = tmp_path / "persons.jsonl"
-    histories.persons([1500], [8.0], 2, out)
+    histories.persons(Collections([1500], [8.0], 2), out)
     found = pd.read_json(out, lines=True).set_index(["what", "method"]).error
     assert found["slopes", "no privacy"] < found["slopes", "own regressions"] < 0.2
     assert found["slopes", "AdaSSP of persons"] < 0.2

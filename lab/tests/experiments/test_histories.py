@@ -5,6 +5,7 @@ import pytest
 
 from blurfit_lab.experiments import histories
 from blurfit_lab.experiments.histories import (
+    BETA,
     LOG_ODDS,
     SLOPES,
     diaries,
@@ -15,17 +16,21 @@ from blurfit_lab.experiments.histories import (
     leavers,
     likelihood,
     survival,
-    within,
+    weighted,
 )
+from blurfit_lab.experiments.lines import Collections
 
 seeded = pytest.mark.filterwarnings("ignore::blurfit.errors.NotPrivateWarning")
 
 
 def test_fixed_effects_do_not_see_what_stays_the_same_in_a_person() -> None:
     x, y = diary(20_000, 0.0, 1)
-    found = within(x, y)
-    assert np.abs(found - within(x, y + x[:, :1, 0])).max() < 1e-12
-    assert np.abs(found - np.linspace(-0.2, 0.5, 5)).max() < 0.02  # but for clipping
+    rows, whose = x.reshape(-1, 5), np.repeat(np.arange(20_000), 8)
+    found, moved = (
+        weighted((rows, target.ravel(), whose), 0.0)[1:] for target in (y, y + x[:, :1, 0])
+    )
+    assert np.abs(found - moved).max() < 1e-12
+    assert np.abs(found - BETA).max() < 0.02  # but for clipping
 
 
 def test_hazards_are_those_of_the_slopes() -> None:
@@ -37,12 +42,12 @@ def test_hazards_are_those_of_the_slopes() -> None:
 @seeded
 def test_a_cell_of_each(monkeypatch) -> None:
     monkeypatch.setattr(histories, "_TRUTH", 20_000)
-    found = diaries([2048], [8.0], 4)
+    found = diaries(Collections([2048], [8.0], 4))
     assert found["ratio"].between(0.8, 2).all()  # of four trials
     assert (found["coverage"] > 0.5).all()
-    levels = intercepts([2048], [8.0], 4)
+    levels = intercepts(Collections([2048], [8.0], 4))
     assert (levels["private"] < levels["one row"]).all()
-    one = survival([4096], [8.0], 4).iloc[0]
+    one = survival(Collections([4096], [8.0], 4)).iloc[0]
     assert one["privacy adds"] < one["without privacy"]
 
 
@@ -57,7 +62,7 @@ def test_leavers_have_the_log_odds_that_are_told() -> None:
 @seeded
 def test_a_cell_of_hazards(monkeypatch) -> None:
     monkeypatch.setattr(histories, "MANY", 2**14)
-    found = hazards([8192], [8.0], 4)
+    found = hazards(Collections([8192], [8.0], 4))
     assert (found["refused"] == 0).all()
     assert (found["privacy adds"] < 2 * found["without privacy"]).all()
     assert (found["coverage"] > 0.5).all()

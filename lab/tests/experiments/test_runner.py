@@ -140,7 +140,8 @@ def test_cells_are_within_the_population() -> None:
 
 def test_facts(tmp_path) -> None:
     assert Provenance.read(tmp_path) == Provenance()
-    facts = Provenance("ACS", synthetic=False, rows=7, trials=2, workers=1).took("fig1a", 1.26, 2.5)
+    facts = Provenance("ACS", synthetic=False, rows=7, trials=2, workers=1)
+    facts.took("fig1a", 1.26, 2.5)
     facts.write(tmp_path)
     assert Provenance.read(tmp_path) == facts
     assert facts.seconds == {"fig1a": 1.3}

@@ -12,7 +12,6 @@ from blurfit.theory.gaussian import delta_of
 from blurfit_lab.rivals.mixing import (
     Mixtures,
     delta_kept,
-    gamma_for,
     least,
     noise_for,
     profile,
@@ -143,11 +142,11 @@ def test_the_lift_makes_up_for_what_the_eigenvalue_lacks() -> None:
 
 def test_the_gradients_alone_are_gaussian() -> None:
     """With no information in the mixtures, the integral is the Gaussian profile."""
-    noise = noise_for(1.0, 1e-4, 8, 3, "zero-out", "published")
     mixtures = replace(Mixtures.of_features(8, 1e-4, 3), count=100)
-    alone = mixtures.kept(1.0, 1e12, "zero-out", noise.sigma)
-    mu = math.sqrt(3) / noise.sigma
-    assert alone == pytest.approx(delta_of(mu, 1.0), abs=1e-6)
+    noise = noise_for(1.0, 1e-4, mixtures, "zero-out", "published")
+    for sigma in (1.0, noise.sigma):
+        alone = mixtures.kept(1.0, noise._replace(gamma=1e12, sigma=sigma), "zero-out")
+        assert alone == pytest.approx(delta_of(math.sqrt(3) / sigma, 1.0), abs=1e-6)
 
 
 def test_published_noise_is_the_papers() -> None:
@@ -157,29 +156,25 @@ def test_published_noise_is_the_papers() -> None:
 
 
 def test_replacing_needs_more_than_zeroing_out() -> None:
-    one, two = (gamma_for(1.0, 1e-6, 8, how, "exact") for how in ("zero-out", "replace"))
+    mixtures = Mixtures.of_records(8, 1e-6)
+    one, two = (
+        noise_for(1.0, 1e-6, mixtures, how, "exact").gamma for how in ("zero-out", "replace")
+    )
     assert one < two < 2 * one
 
 
-def of_records(epsilon, delta, neighbours, how):
-    gamma = gamma_for(epsilon, delta, 8, neighbours, how)
-    return gamma, Mixtures.of_records(8, delta).kept(epsilon, gamma, neighbours)
-
-
-def of_features(epsilon, delta, neighbours, how):
-    gamma, sigma = noise_for(epsilon, delta, 8, 3, neighbours, how)
-    return gamma + sigma, Mixtures.of_features(8, delta, 3).kept(epsilon, gamma, neighbours, sigma)
-
-
-@pytest.mark.parametrize("calibrated", [of_records, of_features])
+@pytest.mark.parametrize("gradients", [False, True])
 @pytest.mark.parametrize("neighbours", ["zero-out", "replace"])
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-2), (1.0, 1e-6), (10.0, 1e-4)])
 def test_both_calibrations_keep_the_promise_and_exact_wastes_nothing(
-    calibrated, epsilon, delta, neighbours
+    gradients, epsilon, delta, neighbours
 ) -> None:
+    records, features = Mixtures.of_records(8, delta), Mixtures.of_features(8, delta, 3)
+    mixtures = features if gradients else records
     published, exact = (
-        calibrated(epsilon, delta, neighbours, how) for how in ("published", "exact")
+        noise_for(epsilon, delta, mixtures, neighbours, how) for how in ("published", "exact")
     )
-    assert published[1] <= delta
-    assert 0.99 * delta <= exact[1] <= delta
-    assert exact[0] < published[0]
+    assert mixtures.kept(epsilon, published, neighbours) <= delta
+    assert 0.99 * delta <= mixtures.kept(epsilon, exact, neighbours) <= delta
+    assert exact.gamma < published.gamma
+    assert exact.sigma < published.sigma

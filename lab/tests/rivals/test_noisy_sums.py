@@ -9,7 +9,7 @@ from scipy.stats import kstest, norm
 from blurfit import InfeasibleError, InvalidValueError
 from blurfit.learning.sums import Statistics
 from blurfit_lab.rivals import AdaSSPRegressor, BoostedAdaSSPRegressor
-from blurfit_lab.rivals.noisy_sums import Sensitivities, boosted_noise_multiplier, noise_multiplier
+from blurfit_lab.rivals.noisy_sums import SENSITIVITIES
 from blurfit_lab.rivals.rival import LogisticRisk
 
 
@@ -30,7 +30,7 @@ def test_nobody_moves_the_sums_further_than_the_sensitivities(neighbours) -> Non
         worst["eigenvalue"] = max(worst["eigenvalue"], abs(low))
         worst["gram"] = max(worst["gram"], np.linalg.norm(before - after), np.linalg.norm(moved))
         worst["moment"] = max(worst["moment"], np.linalg.norm(x + other))
-    bound = Sensitivities.of(neighbours)
+    bound = SENSITIVITIES[neighbours]
     for name, value in worst.items():
         assert value <= getattr(bound, name) * (1 + 1e-12), name
         assert value > (0.5 if name == "eigenvalue" else 0.99) * getattr(bound, name), name
@@ -40,10 +40,11 @@ def test_nobody_moves_the_sums_further_than_the_sensitivities(neighbours) -> Non
 @pytest.mark.parametrize("delta", [1e-2, 1e-6])
 def test_the_constants_keep_their_promise(epsilon, delta) -> None:
     """By the profile written out: Φ(μ/2 − ε/μ) − e^ε·Φ(−μ/2 − ε/μ) for three composed Gaussians."""
-    mu = math.sqrt(3) / noise_multiplier(epsilon, delta)
+    model = AdaSSPRegressor(epsilon=epsilon, delta=delta)
+    mu = math.sqrt(3) / model.multiplier
     kept = norm.cdf(mu / 2 - epsilon / mu) - math.exp(epsilon) * norm.cdf(-mu / 2 - epsilon / mu)
     assert kept <= delta
-    assert AdaSSPRegressor(epsilon=epsilon, delta=delta).promise().epsilon == epsilon
+    assert model.promise().epsilon == epsilon
 
 
 def test_where_the_constants_do_not_hold_it_refuses() -> None:
@@ -67,9 +68,9 @@ def test_the_noise_on_the_moment(neighbours) -> None:
 def test_the_noise_on_the_gram_matrix_and_the_ridge() -> None:
     """In one dimension with c far above its noise, c/w is G plus noise plus ridge."""
     generator = np.random.default_rng(2)
-    k, d = noise_multiplier(1.0, 0.01), 1
     sums = Statistics(10, [[1e4]], [1e9])
     model = AdaSSPRegressor(epsilon=1.0, delta=0.01, neighbours="zero-out")
+    k, d = model.multiplier, 1
     drawn = [1e9 / model.from_sums(sums, generator)[0] for _ in range(4000)]
     assert kstest(drawn, norm(1e4, k).cdf).pvalue > 1e-3
     # G = 0: the noisy eigenvalue is cut to zero, and the ridge is the forecast, most of the time
@@ -100,24 +101,25 @@ def test_exact_accounting_spends_all_of_the_promise_and_no_more(
     epsilon, delta, delta_of_steps
 ) -> None:
     """By another library's privacy loss distribution of three Gaussians, rounded upwards."""
-    k = noise_multiplier(epsilon, delta, "exact")
+    model = AdaSSPRegressor(epsilon=epsilon, delta=delta, accounting="exact")
+    k = model.multiplier
     if epsilon < 100:  # its grid does not reach further
         assert delta_of_steps(k, epsilon, 3) == pytest.approx(delta, rel=0.01)
         assert delta_of_steps(k / 1.01, epsilon, 3) > delta
-        assert k < noise_multiplier(epsilon, delta)
+        assert k < AdaSSPRegressor(epsilon=epsilon, delta=delta).multiplier
     mu = math.sqrt(3) / k
     log_kept = norm.logcdf(mu / 2 - epsilon / mu)
     log_kept += np.log1p(-np.exp(epsilon + norm.logcdf(-mu / 2 - epsilon / mu) - log_kept))
     assert log_kept == pytest.approx(math.log(delta), abs=1e-6)
-    model = AdaSSPRegressor(epsilon=epsilon, delta=delta, accounting="exact")
     assert model.promise().epsilon == epsilon
-    assert model.multiplier == k
 
 
 def test_published_noise_is_4_6_times_what_the_promise_needs() -> None:
-    assert noise_multiplier(0.1, 0.01) / noise_multiplier(0.1, 0.01, "exact") == pytest.approx(
-        4.6, abs=0.05
+    published, exact = (
+        AdaSSPRegressor(epsilon=0.1, delta=0.01, accounting=one).multiplier
+        for one in ("published", "exact")
     )
+    assert (round(published, 1), round(exact, 1)) == (75.9, 16.5)
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-2), (1.0, 1e-6)])
@@ -125,10 +127,10 @@ def test_published_noise_is_4_6_times_what_the_promise_needs() -> None:
 def test_all_releases_together_keep_the_promise_and_no_more(
     epsilon, delta, rounds, delta_of_steps
 ) -> None:
-    sigma = boosted_noise_multiplier(epsilon, delta, rounds)
+    model = BoostedAdaSSPRegressor(epsilon=epsilon, delta=delta, rounds=rounds)
+    sigma = model.multiplier
     assert delta_of_steps(sigma, epsilon, rounds + 2) == pytest.approx(delta, rel=0.02)
     assert delta_of_steps(sigma / 1.02, epsilon, rounds + 2) > delta
-    model = BoostedAdaSSPRegressor(epsilon=epsilon, delta=delta, rounds=rounds)
     assert model.epsilon_kept == pytest.approx(epsilon)
     assert "NOT PROVED" not in model.promise().statement
 
@@ -163,7 +165,6 @@ def test_the_moments_noise() -> None:
         model = BoostedAdaSSPRegressor(rounds=1, neighbours=neighbours, epsilon=1.0)
         generator = np.random.default_rng(2)
         drawn = [model._weights(x, y, generator)[0] * 4e12 for _ in range(3000)]
-        expected = (
-            reach * math.sqrt(3) / (math.sqrt(102) / boosted_noise_multiplier(1.0, 1e-6, 100))
-        )
+        of_many = BoostedAdaSSPRegressor(rounds=100, epsilon=1.0).multiplier
+        expected = reach * math.sqrt(3) / (math.sqrt(102) / of_many)
         assert np.std(drawn) == pytest.approx(expected, rel=0.05)

@@ -1,40 +1,12 @@
 """Do answers cover? Tables, effects, models of groups and weighted answers of a release against the
-people that they are of.
+people that they are of: intervals of 95 %, and tests of hypotheses that are true of these people.
 
-*Tables.* Three kinds of people answer a yes/no, two choices, a number with bands and another
-number. In each trial n of them send once; `moments.table`, `mean`, `quantile` and `odds_ratio` tell
-intervals of 95 %, and tests of hypotheses that are true of these people reject them so often.
-Another n send what models are asked of: the values of a curve at its knots, average marginal
-effects on a yes/no (beside `PUBLIC` public rows), and whether a model needs a question that says
-nothing:
-
-| people | what is special |
-| --- | --- |
-| even | pay is independent of all else and spread alike, hours follow age, members age and east |
-| uneven | one region has 1.7 times the spread of pay and of hours of the others |
-| skewed | pay and hours are skewed, and one level of each choice is rare |
-
-*Groups.* Four answers and a number that is linear in them, in two or six groups whose intercepts,
-slopes and answers differ; the first group has 40 % of the people. Asked are each group's
-coefficients, their differences from the first group's, and Oaxaca and Blinder's two parts of the
-gap between the second group and the first. Groups of which no model is told are left out, and
-`told` is the share of differences that are.
-
-| people | what is special |
-| --- | --- |
-| even | everybody spreads alike around the line |
-| by group | the spread of the last group is 1.7 times that of the others, which its own sums show |
-| uneven | the spread grows threefold with the first answer, which second moments cannot show |
-
-*Weights.* Whoever answers is selected by the first answer: with a probability p between 0.2 and 1,
-so that the mean of those who answer is off. Everybody's weight is 0.2/p, a number that the device
-knows. Asked are the mean and the coefficients of the population.
+lab/docs/everywhere.md says who they are, what they are asked, and what was found.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import lru_cache
-from itertools import product
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -47,7 +19,7 @@ from blurfit.errors import InfeasibleError, Progress, silent
 from blurfit.model.release import moments_of
 from blurfit.model.tables import Answers
 from blurfit.simulation import exact_totals, sampler_for
-from blurfit_lab.experiments.lines import measured
+from blurfit_lab.experiments.lines import Collections, measured
 
 Table = dict[str, AnyArray]
 Holds = dict[str, list[float]]  # of each question, whether intervals hold the truth
@@ -157,38 +129,34 @@ def truths(people: Table) -> dict[str, AnyArray]:
 
 
 def tables_contest(
-    sizes: Sequence[int],
-    epsilons: Sequence[float],
-    trials: int,
-    watch: Progress = silent,
-    kinds: Sequence[str] = KINDS,
+    asked: Collections, watch: Progress = silent, kinds: Sequence[str] = KINDS
 ) -> pd.DataFrame:
     """Return coverage of each question and rejections of each true hypothesis, cell by cell."""
     true = {kind: truths(drawn(kind, POPULATION, np.random.default_rng(0))) for kind in kinds}
 
     def cell(kind: str, count: int, epsilon: float) -> dict[str, float]:
         terms: dict[str, Any] = {"epsilon": epsilon, "delta": 1e-6, "quorum": count}
-        asked, models = (Agreement.propose(one, **terms) for one in (SCHEMA, MODELS))
+        contract, models = (Agreement.propose(one, **terms) for one in (SCHEMA, MODELS))
         generator = np.random.default_rng([count, int(epsilon * 1000), KINDS.index(kind)])
         rows = drawn(kind, PUBLIC, np.random.default_rng(1))
         shown: Holds = {name: [] for name in (*true[kind], *REJECTED)}
         told = 0
-        for _ in range(trials):
+        for _ in range(asked.trials):
             release = sent(models, drawn(kind, count, generator), generator)
             for name, ask in _of_models(release, rows, true[kind]):
                 with suppress(InfeasibleError):
                     shown[name] += ask()
                     told += 1
-            moments = sent(asked, drawn(kind, count, generator), generator)
+            moments = sent(contract, drawn(kind, count, generator), generator)
             for name, question in QUESTIONS.items():
                 with suppress(InfeasibleError):
                     shown[name] += inside(question(moments), true[kind][name])
             tests = moments.table("region", "school"), moments.mean("pay", by="region")
             for name, test in zip(REJECTED, tests, strict=False):
                 shown[name].append(test.test().p_value < 0.05)
-        return _means(shown, list(shown)) | {"models told": told / (3 * trials)}
+        return _means(shown, list(shown)) | {"models told": told / (3 * asked.trials)}
 
-    return measured(["people", "n", "epsilon"], product(kinds, sizes, epsilons), cell, watch)
+    return measured(["people", "n", "epsilon"], asked.cells(kinds), cell, watch)
 
 
 def _of_models(
@@ -198,18 +166,15 @@ def _of_models(
     which errors do not depend on.
     """
 
-    def curve(formula: str = "hours ~ curve(age)") -> Any:
-        return release.fit(formula, ridge=0)
+    def curve(more: str = "") -> Any:
+        return release.fit(f"hours ~ curve(age){more}", ridge=0)
 
     def effects() -> Any:
         return release.fit("member ~ east + age", public=rows).marginal_effects(rows)
 
-    def nested() -> list[float]:
-        return [curve("hours ~ curve(age) + region").compare(curve()).p_value < 0.05]
-
     yield "curve", lambda: inside(curve().effect("age"), true["curve"])
     yield "marginal effects", lambda: inside(effects(), true["marginal effects"])
-    yield "nested F rejects", nested
+    yield "nested F rejects", lambda: [curve(" + region").compare(curve()).p_value < 0.05]
 
 
 # ---- groups
@@ -217,15 +182,11 @@ def _of_models(
 
 PEOPLE = ("even", "by group", "uneven")
 DESIGNS = ((2, 0.0), (6, 0.0), (6, 0.5))  # groups, and the overlap of their codes
+LEVELS = [f"g{place}" for place in range(6)]  # the first of them, where there are fewer groups
 NAMES = ("a", "b", "c", "d")
 FORMULA = "y ~ a + b + c + d"
 ASKED = ("coefficients", "differences", "explained", "unexplained", "told")
 _SPREAD = 0.3
-
-
-def levels(groups: int) -> list[str]:
-    """Return the names of the groups."""
-    return [f"g{place}" for place in range(groups)]
 
 
 def truth(groups: int) -> tuple[FloatArray, FloatArray]:
@@ -250,15 +211,11 @@ def grouped(kind: str, groups: int, count: int, generator: np.random.Generator) 
         spread = (1 + 0.5 * x[:, 0] / 0.95) * _SPREAD
     line = coefficients[group, 0] + np.sum(coefficients[group, 1:] * x, axis=1)
     y = line + spread * generator.uniform(-1, 1, count)
-    return {**dict(zip(NAMES, x.T, strict=True)), "group": np.array(levels(groups))[group], "y": y}
+    return {**dict(zip(NAMES, x.T, strict=True)), "group": np.array(LEVELS)[group], "y": y}
 
 
 def groups_contest(
-    sizes: Sequence[int],
-    epsilons: Sequence[float],
-    trials: int,
-    watch: Progress = silent,
-    kinds: Sequence[str] = PEOPLE,
+    asked: Collections, watch: Progress = silent, kinds: Sequence[str] = PEOPLE
 ) -> pd.DataFrame:
     """Return coverage of models, differences and decompositions, cell by cell."""
 
@@ -266,13 +223,13 @@ def groups_contest(
     def of_all(kind: str, groups: int, overlap: float, count: int) -> dict[float, Holds]:
         """Under every ε the same people."""
         features = [Numeric(name, -1, 1) for name in NAMES]
-        schema = Schema([*features, Categorical("group", levels(groups))], Numeric("y", -1.5, 1.5))
+        schema = Schema([*features, Categorical("group", LEVELS[:groups])], Numeric("y", -1.5, 1.5))
         terms: dict[str, Any] = {"delta": 1e-6, "quorum": count}
-        terms |= {"groups": "group", "overlap": overlap}
-        agreements = {one: Agreement.propose(schema, epsilon=one, **terms) for one in epsilons}
+        propose = partial(Agreement.propose, schema, groups="group", overlap=overlap, **terms)
+        agreements = {one: propose(epsilon=one) for one in asked.epsilons}
         generator = np.random.default_rng([count, groups, int(10 * overlap), PEOPLE.index(kind)])
-        hits: dict[float, Holds] = {one: {} for one in epsilons}
-        for _ in range(trials):
+        hits: dict[float, Holds] = {one: {} for one in asked.epsilons}
+        for _ in range(asked.trials):
             people = grouped(kind, groups, count, generator)
             for epsilon, agreement in agreements.items():
                 told = _asked_of_groups(sent(agreement, people, generator), groups)
@@ -280,35 +237,32 @@ def groups_contest(
                     hits[epsilon].setdefault(name, []).extend(holds)
         return hits
 
-    def cell(
-        kind: str, groups: int, overlap: float, count: int, epsilon: float
-    ) -> dict[str, float]:
-        return _means(of_all(kind, groups, overlap, count)[epsilon], ASKED)
+    def cell(*of: Any) -> dict[str, float]:
+        *people, epsilon = of
+        return _means(of_all(*people)[epsilon], ASKED)
 
-    cells = [
-        (kind, *design, *rest) for kind, design, *rest in product(kinds, DESIGNS, sizes, epsilons)
-    ]
-    return measured(["people", "G", "κ", "n", "ε"], cells, cell, watch)
+    each = [(kind, *design, *rest) for kind, design, *rest in asked.cells(kinds, DESIGNS)]
+    return measured(["people", "G", "κ", "n", "ε"], each, cell, watch)
 
 
 def _asked_of_groups(moments: PublishedMoments, groups: int) -> Holds:
     """Return which intervals of one release hold the truth."""
     coefficients, means = truth(groups)
-    by_group, names = moments.by_group(), levels(groups)
+    by_group = moments.by_group()
     found: Holds = {"told": [0.0] * (groups - 1)}
     try:
         models = by_group.fit(FORMULA)
     except InfeasibleError:
         return found
-    places = [names.index(name) for name in models.models]
+    places = [LEVELS.index(name) for name in models.models]
     found["coefficients"] = inside(models.coefficients, coefficients[places].ravel())
     if 0 in places and len(places) > 1:
         others = [place for place in places if place]
         apart = (coefficients[others] - coefficients[0]).ravel()
-        found["differences"] = inside(models.differences(names[0]), apart)
+        found["differences"] = inside(models.differences(LEVELS[0]), apart)
         found["told"] = [float(place in others) for place in range(1, groups)]
     if {0, 1} <= set(places):
-        split = by_group.decompose(FORMULA, names[1], names[0])
+        split = by_group.decompose(FORMULA, LEVELS[1], LEVELS[0])
         explained = (means[1] - means[0]) @ coefficients[0, 1:]
         rest = np.append(1.0, means[1]) @ (coefficients[1] - coefficients[0])
         holds = inside(split, np.array([np.nan, explained, *[np.nan] * 4, rest]))
@@ -336,9 +290,7 @@ def selected(count: int, generator: np.random.Generator) -> Table:
     return dict(zip(("a", "b", "weight", "y"), rows.T, strict=True))
 
 
-def weights_contest(
-    sizes: Sequence[int], epsilons: Sequence[float], trials: int, watch: Progress = silent
-) -> pd.DataFrame:
+def weights_contest(asked: Collections, watch: Progress = silent) -> pd.DataFrame:
     """Return the bias that weights take away, errors and coverage, cell by cell."""
     features = [Numeric("a", -1, 1), Numeric("b", -1, 1), Numeric("weight", 0, 1)]
     schema = Schema(features, Numeric("y", -1, 1))
@@ -348,7 +300,7 @@ def weights_contest(
         agreement = Agreement.propose(schema, epsilon=epsilon, **terms)
         generator = np.random.default_rng([count, int(1000 * epsilon)])
         means, plain, hits, slopes, refused = [], [], [], [], 0
-        for _ in range(trials):
+        for _ in range(asked.trials):
             people = selected(count, generator)
             plain.append(people["y"].mean())
             moments = sent(agreement, people, generator)
@@ -369,7 +321,7 @@ def weights_contest(
             "rms": float(np.sqrt(np.mean((np.array(means) - MEAN) ** 2))),
             "mean": float(np.mean(hits)),
             "coefficients": float(np.mean(slopes)) if slopes else np.nan,
-            "refused": refused / trials,
+            "refused": refused / asked.trials,
         }
 
-    return measured(["n", "ε"], product(sizes, epsilons), cell, watch)
+    return measured(["n", "ε"], asked.cells(), cell, watch)

@@ -21,8 +21,7 @@ from blurfit.learning.sums import Statistics
 from blurfit.schema.schema import Schema
 from blurfit.simulation import Census, generator_for, make_census
 from blurfit.theory import forms
-from blurfit_lab.datasets import load_acs, load_ipums
-from blurfit_lab.datasets.census import FILENAME
+from blurfit_lab.datasets import FILENAME, load_acs, load_ipums
 from blurfit_lab.rivals.rival import LogisticRisk
 
 BLOCK = 32  # rows; a quarter of the least n, 128
@@ -67,6 +66,7 @@ class Window:
     start: int
     count: int
     tested: int
+    trial: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +127,7 @@ class Cohort:
                 "rows, so that some are left to test on."
             )
         start = BLOCK * int(generator_for([self.seed, n, trial]).integers(len(self._running) - 1))
-        return Window(start, n, min(max(n // 4, BLOCK), len(self) - n))
+        return Window(start, n, min(max(n // 4, BLOCK), len(self) - n), trial)
 
     def training_sums(self, window: Window, *, label: bool = False) -> WindowSums:
         """Of the window's n rows."""

@@ -2,48 +2,31 @@
 
     tables × ε × trials ─ methods ─► lines ─► errors, paired verdicts, a picture
 
-A **table** is a file (.csv, .xlsx, .parquet) or a DataFrame, with a schema that states its public
-bounds. In each trial a fifth of its rows, drawn anew, are kept for testing; the rest is learned
-from. Nothing is dropped: a missing value is refused, and values beyond the bounds are cut to them,
-as each method would do.
-
-A **method** is `holder`, `send`, `one`, `mean` or `input` (`blurfit_lab.experiments.everywhere`), a
-rival of `blurfit_lab.rivals` by its name, or a class of yours, as itself or as "module:Class". A
-class is called with those of `epsilon`, `delta`, `bounds` (lists of lower and upper ends),
-`target_bounds`, `neighbours` and `random_state` that its constructor takes, then `fit(X, y)` and
-`predict(X)`, of labels `predict_proba(X)`, with X an array of numbers: a level but the first of a
-choice is a column of 0 and 1. What it promises it says in three attributes:
-
-| attribute | meaning |
-| --- | --- |
-| `trust` | "central" (whoever fits sees the rows), "local" or "none" |
-| `published_neighbours` | the relation that its authors promise for: "replace", "zero-out" |
-| `proved` | whether a proof of the promise is known |
-
-Whether it keeps that is asked by `blurfit audit --of module:Class`, which fits it to neighbours.
+A method is `holder`, `send`, `one`, `mean` or `input` (`blurfit_lab.experiments.everywhere`), a
+rival of `blurfit_lab.rivals` by its name, or a class of yours, as itself or as "module:Class":
+lab/docs/own.md says what it is called with, and what it says of its promise.
 """
 
 import importlib
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import numpy as np
 import pandas as pd  # type: ignore[import-untyped]
 
-from blurfit import Binary, Categorical, Numeric, Schema
+from blurfit import Categorical, Numeric, Schema
 from blurfit.errors import InvalidValueError, Progress, silent
-from blurfit.schema.columns import Label
 from blurfit.schema.table_files import TableFile
 from blurfit.theory.moments import Neighbours
 from blurfit_lab import rivals
 from blurfit_lab.experiments.everywhere import METHODS, excess_table, report, run, verdicts
 from blurfit_lab.experiments.lines import Cell, frame, markdown
-from blurfit_lab.experiments.populations import People, Rows, Task
+from blurfit_lab.experiments.populations import People, Task, ends, rows_of
 
 Method = str | type
 SHARE_TESTED = 0.2
@@ -65,25 +48,16 @@ def of(table: pd.DataFrame, schema: Schema, name: str, *, counts: bool = False) 
             "take numbers. Fill the gaps by a public rule, or drop the columns from the schema."
         )
     schema.encode(table)  # or it says which row is wrong
-    columns: dict[str, Any] = {}
-    for one in schema.features:
-        values = table[one.name].to_numpy()
-        if isinstance(one, Numeric):
-            values = np.clip(values.astype(float), one.lower, one.upper)
-        columns[one.name] = values.astype(bool) if isinstance(one, Binary) else values
-    target, y = schema.target, table[schema.target.name].to_numpy()
-    if isinstance(target, Categorical):
-        raise InvalidValueError(f"Expected a number or a label, and {target.name!r} has classes.")
-    task: Task = "count" if counts else "number"
-    if isinstance(target, Numeric):
-        y = np.clip(y.astype(float), target.lower, target.upper)
-    else:
-        task, y = "label", target.scale(y) > 0
-        target = Binary(target.name) if isinstance(target, Label) else target
-    rows = Rows(pd.DataFrame(columns), y)
-    kept = len(y) - round(SHARE_TESTED * len(y))
-    whole = Schema(schema.features, target)
-    return People(name, task, whole, lambda *_: rows, rows, kept, divided=True)
+    if isinstance(schema.target, Categorical):
+        words = f"and {schema.target.name!r} has classes."
+        raise InvalidValueError(f"Expected a number or a label, {words}")
+    numeric = [one for one in schema.features if isinstance(one, Numeric)]
+    cut = {one.name: table[one.name].astype(float).clip(*ends(one)) for one in numeric}
+    whole, rows = rows_of(table.assign(**cut), schema)
+    numbers: Task = "count" if counts else "number"
+    task: Task = numbers if isinstance(schema.target, Numeric) else "label"
+    kept = len(rows.y) - round(SHARE_TESTED * len(rows.y))
+    return People.of_all(name, task, whole, rows, kept)
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,8 +128,7 @@ def contest(
     known = {one.name: one for one in crowds}
     cells = [
         Cell(one.name, len(one.schema.features), one.rows or 0, float(epsilon))
-        for one in crowds
-        for epsilon in epsilons
+        for one, epsilon in product(crowds, epsilons)
     ]
     with TemporaryDirectory() as folder:
         place = out or Path(folder) / "contest.jsonl"

@@ -3,16 +3,7 @@
 A pool of rows is the population: its least squares, or its maximum likelihood, is the truth,
 whether or not the model is true of it. In each draw n people are taken from it with replacement,
 and each method tells an estimate with an interval for every coefficient, or refuses.
-
-| column | what it is |
-| --- | --- |
-| covered | share of intervals that hold the truth, over coefficients and draws that were told |
-| worst | the same for the coefficient that is covered least |
-| refused | draws without intervals |
-| width | median standard error over the actual spread of the estimates' errors |
-| ideal | median standard error over that of the same people's fit without privacy (robust) |
-
-A `width` of 1 is the best that is honest for that estimate; `ideal` says what privacy costs beside.
+lab/docs/everywhere.md says what the columns of the table are.
 """
 
 import math
@@ -66,10 +57,7 @@ def pool_of(crowd: People) -> Pool:
     rows = crowd.draw(min(POOL, crowd.rows or POOL), 0)
     x = design(crowd, rows.X)
     truth = best_fit(crowd.task, x, rows.y)
-    weight, rate = np.ones(len(x)), x @ truth
-    if crowd.task != "number":
-        rate = curve(crowd.task, rate)
-        weight = rate * (1 - rate) if crowd.task == "label" else rate
+    rate, weight = curve(crowd.task, x @ truth)
     inverse = np.linalg.inv((x * weight[:, None]).T @ x)
     middle = (x * (rows.y - rate)[:, None] ** 2).T @ x
     ideal = np.sqrt(np.diagonal(inverse @ middle @ inverse) * len(x))
@@ -88,15 +76,11 @@ def run(
 
     def prepare(cell: Cell, seed: int) -> lines.Measured:
         crowd = people(cell.population, task, cell.d)
-        rows = _resampled(pool_of(crowd).rows, cell, seed)
+        pool = pool_of(crowd).rows
+        rows = pool.at(np.random.default_rng([seed, cell.n]).integers(len(pool.y), size=cell.n))
         return lambda method: _draw(crowd, rows, cell.epsilon, seed, method)
 
     lines.run(task, list(product(cells, range(draws))), methods, out, prepare, tell)
-
-
-def _resampled(pool: Rows, cell: Cell, seed: int) -> Rows:
-    chosen = np.random.default_rng([seed, cell.n]).integers(len(pool.y), size=cell.n)
-    return Rows(pool.X.iloc[chosen].reset_index(drop=True), pool.y[chosen])
 
 
 def _draw(crowd: People, rows: Rows, epsilon: float, seed: int, method: str) -> dict[str, Any]:

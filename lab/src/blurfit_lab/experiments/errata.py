@@ -6,7 +6,6 @@
 
 import math
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,8 +18,8 @@ from blurfit.learning.solver import minimise
 from blurfit.learning.sums import Statistics
 from blurfit.simulation import InputSampler
 from blurfit.theory import input_calibration
+from blurfit_lab.experiments.lines import filled
 
-TEMPLATE = Path(__file__).with_name("errata.md.in")
 SEED, DRAWS = 2017, 2000
 DELTA = 0.01  # as in the paper's experiments
 
@@ -111,10 +110,8 @@ def delta_for_replaced_records(delta: float) -> float:
     worst = 0.0
     for pull in np.linspace(4.2, 7.5, 23) * noise.sigma_b:
         laws = []
-        for mean, width in (
-            ((pull - 4) / (H + 1), noise.sigma_b / (H + 1)),
-            ((pull + 4) / H, noise.sigma_b / H),
-        ):
+        for moment, curvature in ((pull - 4, H + 1), (pull + 4, H)):
+            mean, width = moment / curvature, noise.sigma_b / curvature
             inside = np.diff(ndtr((edges - mean) / width))
             atoms = [ndtr((-1 - mean) / width), ndtr((mean - 1) / width)]
             laws.append(np.concatenate([inside, atoms]))
@@ -188,4 +185,4 @@ def numbers() -> dict[str, str]:
 
 def render() -> str:
     """The page."""
-    return TEMPLATE.read_text(encoding="utf-8").format_map(numbers())
+    return filled("errata.md.in", numbers())

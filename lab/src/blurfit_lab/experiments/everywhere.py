@@ -3,31 +3,8 @@
     population × columns × n × ε × seed ─ methods ─► JSON lines ─► cells, verdicts, geometric means
 
 Only public names are used: the estimators with their defaults, `Plan` and a simulated collection.
-So the same experiment runs on any version, and two versions are compared by their JSON lines. δ is
-1/n²; neighbours replace one row, or zero one out.
-
-| method | what it is |
-| --- | --- |
-| holder | the estimator's default: whoever holds the rows |
-| send | a plan's default, everybody sends once and nobody holds the rows |
-| two | the same at two databases, by their defaults: a tenth of the people may collude |
-| one | one wave, `waves=1` |
-| mean | a mean (a share, a rate) with the noise that spends all of (ε, δ) on it |
-| input | the estimator that blurs records, as the paper does |
-| …Regressor, …Classifier | a rival of `blurfit_lab.rivals` by its name |
-
-*Numbers*: `loss` is the mean squared error on rows of the same population, `floor` that of these
-rows' own least squares, so that `excess` = (loss − floor)/variance is never negative for a line;
-predictions are within the target's bounds, which the floor's are not, and may have less.
-*Labels and counts*: the loss is log loss, or half the Poisson deviance; the floor is that of the
-tested rows' own maximum likelihood, and the excess is loss − floor. Probabilities are cut to
-[10⁻⁴, 1 − 10⁻⁴] and rates to at least 10⁻², for one wave's lines reach beyond what they are of.
-`accuracy` is that of the maximum likelihood less the model's, and `calibration` the expected
-calibration error: the mean distance, over 15 bins of probabilities, to the share who are +1.
-
-**Verdicts** are paired over seeds, by Student's law at 99 %: in a cell a method *surely loses* if
-its loss is more than 5 % (labels and counts: 0.001) above the better of two references, *surely
-wins* if its loss is below, and is even otherwise. The better one is that of the smaller mean.
+So the same experiment runs on any version, and two versions are compared by their JSON lines.
+lab/docs/everywhere.md says what methods, losses, floors and verdicts are.
 """
 
 import inspect
@@ -51,7 +28,7 @@ from blurfit.simulation import fit_in_waves
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.moments import Neighbours
 from blurfit_lab.experiments import lines
-from blurfit_lab.experiments.lines import CELL, Cell, markdown, surely
+from blurfit_lab.experiments.lines import CELL, Cell, both, judgeable, markdown, surely, worded
 from blurfit_lab.experiments.populations import People, Rows, Task, ends, people
 
 HOLDER, SEND, TWO, ONE, MEAN, INPUT = "holder", "send", "two", "one", "mean", "input"
@@ -152,14 +129,11 @@ def _rival(method: str, crowd: People, rows: Rows, promise: Promise, seed: int) 
     if family is None:
         raise InvalidValueError(f"Expected a method or a rival, and {method!r} is none.")
     known = inspect.signature(family).parameters
-    better = {name: value for name, value in BETTER.items() if name in known}
-    terms: dict[str, Any] = {**promise, **better, "random_state": seed}
+    terms = {**promise, **BETTER, "random_state": seed, "bounds": _bounds(crowd)}
     if crowd.task == "number":
         terms["target_bounds"] = ends(crowd.schema.target)
-    terms = {name: value for name, value in terms.items() if name in known}
-    if "bounds" in known:
-        terms["bounds"] = _bounds(crowd)
-    model = family(**terms).fit(design(crowd, rows.X)[:, 1:], rows.y)
+    taken = {name: value for name, value in terms.items() if name in known}
+    model = family(**taken).fit(design(crowd, rows.X)[:, 1:], rows.y)
     tested = _tested_design(crowd)[:, 1:]
     if crowd.task != "label":  # nobody would keep a prediction beyond the target's bounds
         low, high = ends(crowd.schema.target)
@@ -173,20 +147,17 @@ def design(crowd: People, X: pd.DataFrame) -> FloatArray:
     """(1, v) in the user's own units, a column for each level but the first."""
     parts: list[AnyArray] = [np.ones((len(X), 1))]
     for one in crowd.schema.features:
-        column = X[one.name].to_numpy()
+        column = X[one.name].to_numpy()[:, None]
         if isinstance(one, Categorical):
-            parts.append(column[:, None] == np.array(one.levels[1:]))
-        else:
-            parts.append(column[:, None])
+            column = column == np.array(one.levels[1:])
+        parts.append(column)
     return np.hstack(parts).astype(float)
 
 
 def _bounds(crowd: People) -> tuple[list[float], list[float]]:
-    found = [
-        ends(one)
-        for one in crowd.schema.features
-        for _ in range(len(one.levels) - 1 if isinstance(one, Categorical) else 1)
-    ]
+    found: list[tuple[float, float]] = []
+    for one in crowd.schema.features:
+        found += [ends(one)] * (len(one.levels) - 1 if isinstance(one, Categorical) else 1)
     return [low for low, _ in found], [high for _, high in found]
 
 
@@ -212,8 +183,7 @@ def best_fit(task: Task, x: FloatArray, y: AnyArray) -> FloatArray:
     found[0] = math.log(y.mean() / (1 - y.mean())) if task == "label" else math.log(y.mean())
     for _ in range(50):  # Newton's steps, halved while the likelihood falls
         score = x @ found
-        rate = curve(task, score)
-        weight = rate * (1 - rate) if task == "label" else rate
+        rate, weight = curve(task, score)
         step = np.linalg.lstsq((x * weight[:, None]).T @ x, x.T @ (y - rate), rcond=None)[0]
         before, move, share = _deviance(task, score, y), x @ step, 1.0
         while share > 1e-3 and _deviance(task, score + share * move, y) > before:
@@ -224,9 +194,12 @@ def best_fit(task: Task, x: FloatArray, y: AnyArray) -> FloatArray:
     return found
 
 
-def curve(task: Task, score: FloatArray) -> FloatArray:
-    """The probability of a label, or the rate of a count, at a score."""
-    return np.asarray(expit(score) if task == "label" else np.exp(np.minimum(score, 50)))
+def curve(task: Task, score: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """What is expected at a score, a number, a probability or a rate; and how fast it grows."""
+    if task == "number":
+        return score, np.ones(len(score))
+    rate = np.asarray(expit(score) if task == "label" else np.exp(np.minimum(score, 50)))
+    return rate, rate * (1 - rate) if task == "label" else rate
 
 
 def _deviance(task: Task, score: FloatArray, y: AnyArray) -> float:
@@ -258,8 +231,7 @@ class Floor(NamedTuple):
 def floor_of(crowd: People) -> Floor:
     """Fit the tested rows themselves."""
     y, x = crowd.tested.y, _tested_design(crowd)
-    score = x @ best_fit(crowd.task, x, y)
-    predicted = score if crowd.task == "number" else curve(crowd.task, score)
+    predicted, _ = curve(crowd.task, x @ best_fit(crowd.task, x, y))
     right = float(np.mean((predicted > 0.5) == y)) if crowd.task == "label" else math.nan
     return Floor(loss_of(crowd.task, predicted, y), float(np.var(y)), right)
 
@@ -324,33 +296,25 @@ def verdicts(
 
     For labels and counts `ratio` is the difference.
     """
-    wide = fits.pivot_table(index=[*CELL, "seed"], columns="method", values="loss", sort=False)
     found = []
-    for cell, part in wide.groupby(level=CELL, sort=False):
-        known = [one for one in references if one in part and part[one].notna().any()]
-        if method not in part or part[method].isna().all() or not known:
-            continue
+    for cell, part, known in judgeable(fits, method, references):
         best = min(known, key=lambda one: part[one].mean())
-        mine, theirs = (part[one].to_numpy() for one in (method, best))
-        tolerance = theirs.mean() * TOLERANCE[task] if task == "number" else TOLERANCE[task]
-        ratio = mine.mean() / theirs.mean() if task == "number" else mine.mean() - theirs.mean()
-        found.append([*cell, best, ratio, len(mine), _verdict(mine - theirs, tolerance)])
+        mine, theirs = both(part, method, best)
+        gaps, (start, size) = mine - theirs, unit(task, theirs)
+        verdict = worded(surely(gaps - size * TOLERANCE[task]), gaps)
+        found.append([*cell, best, start + gaps.mean() / size, len(gaps), verdict])
     return pd.DataFrame(found, columns=[*CELL, "best", "ratio", "seeds", "verdict"])
 
 
-def _verdict(gaps: FloatArray, tolerance: float) -> str:
-    """Tell whether the mean gap is surely above the tolerance, surely below 0, or neither."""
-    gaps = gaps[~np.isnan(gaps)]
-    if surely(gaps - tolerance):
-        return "loses"
-    return "wins" if surely(-gaps) else "even"
+def unit(task: Task, losses: FloatArray) -> tuple[float, float]:
+    """What a gap is added to and divided by: numbers are told as ratios, others as differences."""
+    return (1.0, float(losses.mean())) if task == "number" else (0.0, 1.0)
 
 
-def geometric_mean(fits: pd.DataFrame, method: str, old: pd.DataFrame, other: str) -> pd.Series:
-    """By population, and over all: mean loss of a method over another's, by the seeds of both."""
+def geometric_mean(fits: pd.DataFrame, old: pd.DataFrame, method: str) -> pd.Series:
+    """By population, and over all: mean loss over that of another version, by the seeds of both."""
     mine, theirs = (
-        some[some.method == name].set_index([*CELL, "seed"]).loss
-        for some, name in ((fits, method), (old, other))
+        some[some.method == method].set_index([*CELL, "seed"]).loss for some in (fits, old)
     )
     both = pd.concat([mine, theirs], axis=1, keys=["mine", "theirs"], join="inner").dropna()
     means = both.groupby(CELL, sort=False).mean()
@@ -363,13 +327,10 @@ def geometric_mean(fits: pd.DataFrame, method: str, old: pd.DataFrame, other: st
 def report(fits: pd.DataFrame, task: Task, old: pd.DataFrame | None = None) -> str:
     """The tables of one task: all cells, verdicts with the cells that lose, geometric means."""
     parts = [markdown(excess_table(fits).reset_index())]
-    if task == "label":
-        for value, words in (
-            ("accuracy", "Accuracy below the maximum likelihood's:"),
-            ("calibration", "Expected calibration error:"),
-        ):
-            if value in fits:
-                parts += [words, markdown(excess_table(fits, value).reset_index())]
+    more = {"accuracy": "Accuracy below the maximum likelihood's:"}
+    for value, words in (more | {"calibration": "Expected calibration error:"}).items():
+        if task == "label" and value in fits:
+            parts += [words, markdown(excess_table(fits, value).reset_index())]
     if "refused" in fits:
         refused = fits[fits.refused.notna()].groupby([*CELL, "method"], sort=False).size()
         if len(refused):
@@ -381,7 +342,7 @@ def report(fits: pd.DataFrame, task: Task, old: pd.DataFrame | None = None) -> s
                 parts.append(_told(found, method, others, task))
     if old is not None:
         for method in (HOLDER, SEND):
-            means = geometric_mean(fits, method, old, method)
+            means = geometric_mean(fits, old, method)
             parts.append(f"Loss of **{method}** over the old default's, geometric means:\n")
             parts.append(markdown(means.rename("ratio").reset_index()))
     return "\n\n".join(parts)
@@ -390,11 +351,9 @@ def report(fits: pd.DataFrame, task: Task, old: pd.DataFrame | None = None) -> s
 def _told(found: pd.DataFrame, method: str, others: Sequence[str], task: Task) -> str:
     words = found.verdict.value_counts()
     counts = ", ".join(f"{name} {words.get(name, 0)}" for name in ("wins", "even", "loses"))
-    whole = (
-        f"geometric mean of ratios {math.exp(np.log(found.ratio).mean()):.3f}"
-        if task == "number"
-        else f"mean difference {found.ratio.mean():+.4f}"
-    )
+    whole = f"mean difference {found.ratio.mean():+.4f}"
+    if task == "number":
+        whole = f"geometric mean of ratios {math.exp(np.log(found.ratio).mean()):.3f}"
     text = f"**{method}** against the better of {', '.join(others)}: {counts}; {whole}."
     limit = 1 + TOLERANCE[task] if task == "number" else TOLERANCE[task]
     worse = found[(found.ratio > limit) | (found.verdict == "loses")]

@@ -1,27 +1,17 @@
 """The paper's four figures, what it claims and does not show, and the methods that are their lines.
 
-**Methods.** The lines of the figures, and ours beside them, from one window's sums or rows. Each
+Methods are the lines of the figures, and ours beside them, from one window's sums or rows. Each
 takes a ridge (in all, not per record) or None for its public default. All keep the same promise, ε
 and δ = 0.01 for neighbours that replace one record (or ε alone), except "input (published)", whose
-promise is the paper's: for zeroing one out, and not proved.
-
-**Figures.** Error against n for each method, tuned as in the paper, and not. "With each method we
-found the best parameter for the largest size of training dataset, then used it for other sizes":
-variant "tuned", which reads the test scores of private data and so is not private. Variant
-"default" uses public defaults only.
-
-**Claims.** Its rate, its noise and its local ε:
-
-* risk: the excess empirical risk J(w) − J(ŵ) of least squares against n, beside Theorem 2's 1/n.
-* noise: σ_u, σ_b, certified excess risk and a submission's exact ε against Corollary 1's, which is
-  for ε < 1 only: from public facts alone.
-* target: the error if a submission, too, must keep ε_l, with and without debiasing.
+promise is the paper's: for zeroing one out, and not proved. What is measured, and what *tuned* and
+*default* mean, says `paper.md.in`.
 """
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -32,13 +22,7 @@ from blurfit.agreement.plan import Plan
 from blurfit.data import FloatArray
 from blurfit.estimators.mechanisms import DEFAULT_SPLIT, public_ball
 from blurfit.model.release import moments_of
-from blurfit.simulation import (
-    Generator,
-    fit_in_waves,
-    sampler_for,
-    totals_of_products,
-    weights_of,
-)
+from blurfit.simulation import Generator, fit_in_waves, sampler_for, totals_of_products, weights_of
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.input_calibration import calibrate
 from blurfit.theory.moments import Reach, calibrate_moment, sensitivity
@@ -68,6 +52,7 @@ DELTA = 0.01
 RIDGES = (0.0, 10.0, 100.0, 1e3, 1e4)
 TUNING_TRIALS = 3
 TRIALS_AT_ONCE = 5
+Asked = tuple[str, float | None]  # a line, and its ridge
 
 
 # ---- methods
@@ -145,11 +130,6 @@ def minimised(risk: Risk, problems: Sequence[Perturbed]) -> FloatArray:
     return into_ball(np.array(weights), risk.weight_bound)
 
 
-def least_squares(sums: WindowSums) -> FloatArray:
-    """The weights without privacy, for the number."""
-    return np.asarray(minimised(squared_risk(sums), [Perturbed(0.0)])[0])
-
-
 def squared_risk(sums: WindowSums) -> SquaredRisk:
     """Least squares in the ball that rivals take by default: √m."""
     return SquaredRisk(sums, math.sqrt(len(sums.moment)))
@@ -187,24 +167,18 @@ class PaperFigure:
             return self._tune(population)
         ridges = {row.line: row.value for row in known["tuning"]}
         n, first, last = map(int, cell.split(":"))
-        asked: list[tuple[str, float | None]] = [(line, None) for line in LINES]
+        asked: list[Asked] = [(line, None) for line in LINES]
         asked += [(line, ridges[line]) for line in TUNED]
         rows = []
         for trial in range(first, last):
-            values = self.scores(population, population.window(n, trial), asked, trial)
+            values = self.scores(population, population.window(n, trial), asked)
             rows += [
                 Row(line, "default" if ridge is None else "tuned", self.epsilon, n, trial, value)
                 for (line, ridge), value in zip(asked, values, strict=True)
             ]
         return rows
 
-    def scores(
-        self,
-        population: Cohort,
-        window: Window,
-        asked: Sequence[tuple[str, float | None]],
-        trial: int,
-    ) -> list[float]:
+    def scores(self, population: Cohort, window: Window, asked: Sequence[Asked]) -> list[float]:
         """RMSE or accuracy of each (line, ridge) on the window's test rows.
 
         All ridges of a line have the same noise, so that tuning compares ridges alone. Waves are as
@@ -217,7 +191,7 @@ class PaperFigure:
         terms = {"epsilon": self.epsilon, "delta": DELTA, "quorum": n, "colluders": 0.0}
         waves, one_wave = _planned(schema, **terms), (MOMENT, None)
         for k, (line, ridge) in enumerate(asked):
-            generator = seeded(population.seed, f"{self.name} {line}", n, trial)
+            generator = seeded(population.seed, f"{self.name} {line}", n, window.trial)
             if line == CONSTANT:
                 weights[k] = constant(population, sums)
             elif line in FROM_MINIMISERS:
@@ -241,7 +215,7 @@ class PaperFigure:
         asked = [(line, ridge) for line in TUNED for ridge in RIDGES]
         total = np.zeros(len(asked))
         for trial in range(TUNING_TRIALS):
-            total += self.scores(population, population.window(n, trial), asked, trial)
+            total += self.scores(population, population.window(n, trial), asked)
         scores = (total if self.label else -total).reshape(len(TUNED), len(RIDGES))
         best = scores.argmax(axis=1)
         return [
@@ -275,14 +249,10 @@ class _Claim:
     def compute(self, population: Cohort, cell: str, known: Any) -> list[Row]:  # noqa: ARG002
         """Return the rows of one cell."""
         number, n, trials = cell.split(":")
-        windows = ((k, population.window(int(n), k)) for k in range(int(trials)))
-        return [
-            row for one in windows for row in self._trial(population, cell, float(number), *one)
-        ]
+        windows = (population.window(int(n), trial) for trial in range(int(trials)))
+        return [row for one in windows for row in self._rows(population, cell, float(number), one)]
 
-    def _trial(
-        self, population: Cohort, cell: str, number: float, trial: int, window: Window
-    ) -> Iterator[Row]:
+    def _rows(self, population: Cohort, cell: str, number: float, window: Window) -> Iterator[Row]:
         raise NotImplementedError  # pragma: no cover
 
 
@@ -294,13 +264,12 @@ class ExcessRisk(_Claim):
     quorums: tuple[int, ...] = QUORUMS
     numbers: tuple[float, ...] = EPSILONS
 
-    def _trial(
-        self, population: Cohort, cell: str, number: float, trial: int, window: Window
-    ) -> Iterator[Row]:
+    def _rows(self, population: Cohort, cell: str, number: float, window: Window) -> Iterator[Row]:
         sums = population.training_sums(window)
-        risk, least = squared_risk(sums), sums.mean_squared_error(least_squares(sums)) / 2
+        risk = squared_risk(sums)
+        least = sums.mean_squared_error(risk.minimiser(0.0)) / 2
         for line in (OBJECTIVE, PUBLISHED_INPUT, INPUT, MOMENT, GRADIENT):
-            drawn = seeded(population.seed, f"{cell} {line}", trial)
+            drawn = seeded(population.seed, f"{cell} {line}", window.trial)
             if line == OBJECTIVE:
                 (weights,) = minimised(risk, [perturbed(line, risk, number, None, drawn)])
             elif line == GRADIENT:
@@ -310,7 +279,7 @@ class ExcessRisk(_Claim):
                 contract = agreement(line, population, number, window.count)
                 weights = from_sums(contract, sums, None, drawn)
             excess = sums.mean_squared_error(weights) / 2 - least
-            yield Row(line, "", number, window.count, trial, excess)
+            yield Row(line, "", number, window.count, window.trial, excess)
 
 
 @dataclass(frozen=True)
@@ -328,12 +297,12 @@ class PublicNumbers:
 
     def compute(self, population: Cohort, cell: str, known: Any) -> list[Row]:  # noqa: ARG002
         """For each ε and n of the paper."""
-        rows = []
-        for epsilon in EPSILONS:
-            for n in self.quorums:
-                for line, told in _calibrated(epsilon, n).items():
-                    rows += [Row(line, name, epsilon, n, 0, v) for name, v in told.items()]
-        return rows
+        return [
+            Row(line, name, epsilon, n, 0, value)
+            for epsilon, n in product(EPSILONS, self.quorums)
+            for line, told in _calibrated(epsilon, n).items()
+            for name, value in told.items()
+        ]
 
 
 def _calibrated(epsilon: float, n: int) -> dict[str, dict[str, float]]:
@@ -368,15 +337,10 @@ class LocalTarget(_Claim):
     quorums: tuple[int, ...] = (2**15, 2**17, 2**19, 2**21)
     numbers: tuple[float, ...] = LOCAL_TARGETS
 
-    def _trial(
-        self, population: Cohort, cell: str, number: float, trial: int, window: Window
-    ) -> Iterator[Row]:
-        n, sums, tested = (
-            window.count,
-            population.training_sums(window),
-            population.test_sums(window),
-        )
-        yield Row(NO_PRIVACY, f"{number:g}", 1.0, n, trial, tested.rmse(least_squares(sums)))
+    def _rows(self, population: Cohort, cell: str, number: float, window: Window) -> Iterator[Row]:
+        sums, tested = population.training_sums(window), population.test_sums(window)
+        n, trial, best = window.count, window.trial, squared_risk(sums).minimiser(0.0)
+        yield Row(NO_PRIVACY, f"{number:g}", 1.0, n, trial, tested.rmse(best))
         ball = public_ball(population.schema.dimension, n, 1.0, DELTA, label=False)
         terms: dict[str, Any] = {"epsilon": 1.0, "delta": DELTA, "quorum": n}
         terms |= {"local_epsilon": number, "local_delta": DELTA}

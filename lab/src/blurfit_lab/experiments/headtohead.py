@@ -2,23 +2,17 @@
 
     family × n × ε × neighbours ─ everywhere.run ─► JSON lines ─ more trials near the line ─► tables
 
-Every method has the same rows, the same public bounds, the same (ε, 1/n²) and its own defaults.
 Lines are kept in a file for each population and relation of neighbours: two runs that divide the
-families between them can share a folder.
-`run.json` says which commit our lines are of, and which one changed the rivals last: each part is
-continued by the same commit alone, so that the rivals' lines serve until their code changes.
-
-**Verdicts** are paired over trials, by Student's law at 99 %. In a cell a line *loses* if it is
-surely behind some rival by more than 5 % of its loss (labels: 0.001 of log loss, or 0.0005 of
-accuracy), *wins* if it is surely ahead of the best one, and is even otherwise. The best rival of a
-cell is the one with the smallest mean in the trials that it is judged by, which favours it.
+families between them can share a folder. `run.json` says which commit our lines are of, and which
+one changed the rivals last: each part is continued by the same commit alone, so that the rivals'
+lines serve until their code changes.
 
 **More trials** go to cells where `holder` or `send` has a larger mean than a rival or the private
 mean, and it is not sure on which side of the tolerance it is: twice as many, until it is sure or
 `most` are reached.
 
 **Pages.** `write` tells all of it on the laboratory's page, and the headline on the product's. The
-words are in `rivals.md.in` and `comparison.md.in`; tables, counts and goals are filled in.
+words are in `rivals.md.in`, which defines the verdicts, and in `comparison.md.in`.
 """
 
 import json
@@ -27,7 +21,7 @@ import subprocess
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd  # type: ignore[import-untyped]
@@ -37,9 +31,9 @@ from blurfit.data import FloatArray
 from blurfit.errors import InvalidValueError, Progress, silent
 from blurfit.theory.moments import NEIGHBOURS, Neighbours
 from blurfit_lab.datasets import UCI_SETS
-from blurfit_lab.experiments import everywhere
-from blurfit_lab.experiments.everywhere import HOLDER, MEAN, RIVALS, SEND, TOLERANCE, TWO
-from blurfit_lab.experiments.lines import CELL, Cell, frame, markdown, reach, surely, table
+from blurfit_lab.experiments import everywhere, lines
+from blurfit_lab.experiments.everywhere import HOLDER, MEAN, RIVALS, SEND, TOLERANCE, TWO, unit
+from blurfit_lab.experiments.lines import CELL, Cell, markdown, table
 from blurfit_lab.experiments.pages import power
 from blurfit_lab.experiments.populations import CHOICES, FIFTEEN, REAL, Task, people
 
@@ -130,7 +124,7 @@ def measure(
         cells = family.cells(population)
         file = _file(out, family.task, population, relation)
         if near_alone:
-            cells = near(frame([file]), family.task, cells)
+            cells = near(lines.frame([file]), family.task, cells)
         theirs = (MEAN, *RIVALS[family.task])
         methods = [one for part in parts for one in (OURS if part == "ours" else theirs)]
         everywhere.run(family.task, cells, range(count), methods, file, neighbours=relation)
@@ -163,13 +157,8 @@ def commit(part: Part) -> str:
         "ours": ["describe", "--always", "--dirty", "--abbrev=8"],
         "rivals": ["log", "-1", "--format=%h", "--abbrev=8", "--", "../rivals"],
     }
-    told = subprocess.run(
-        ["git", *of[part]],
-        cwd=Path(__file__).parent,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    here: Any = {"cwd": Path(__file__).parent, "capture_output": True, "text": True}
+    told = subprocess.run(["git", *of[part]], check=False, **here)
     return told.stdout.strip() or f"version {blurfit.__version__}"
 
 
@@ -182,76 +171,50 @@ def _beyond(task: Task, mine: FloatArray, theirs: FloatArray) -> FloatArray:
     return np.asarray(mine - theirs - allowed)
 
 
-def _wide(lines: pd.DataFrame, value: str = "loss") -> pd.DataFrame:
-    return lines.set_index([*CELL, "seed", "method"])[value].unstack(sort=False)
-
-
-def near(lines: pd.DataFrame, task: Task, cells: Iterable[Cell]) -> list[Cell]:
+def near(fits: pd.DataFrame, task: Task, cells: Iterable[Cell]) -> list[Cell]:
     """Return the cells where it is open whether a line is behind by more than is tolerated."""
     asked, found = {tuple(cell) for cell in cells}, []
-    for key, part in _wide(lines).groupby(level=CELL, sort=False):
-        if key not in asked:
-            continue
-        others = [one for one in part if one not in OURS]
-        if any(_open(task, part, mine, one) for mine in (HOLDER, SEND) for one in others):
+    for key, part in lines.wide(fits).groupby(level=CELL, sort=False):
+        ours = [one for one in (HOLDER, SEND) if one in part and key in asked]
+        pairs = product(ours, (one for one in part if one not in OURS))
+        if any(_open(task, *lines.both(part, *pair)) for pair in pairs):
             found.append(Cell(*key))
     return found
 
 
-def _open(task: Task, part: pd.DataFrame, mine: str, other: str) -> bool:
-    if mine not in part:
-        return False
-    first, second = _both(part, mine, other)
-    gaps = _beyond(task, first, second)
-    return first.mean() > second.mean() and bool(abs(gaps.mean()) <= reach(gaps))
+def _open(task: Task, mine: FloatArray, theirs: FloatArray) -> bool:
+    gaps = _beyond(task, mine, theirs)
+    return mine.mean() > theirs.mean() and bool(abs(gaps.mean()) <= lines.reach(gaps))
 
 
-def judged(lines: pd.DataFrame, task: Task, method: str, others: Sequence[str]) -> pd.DataFrame:
+def judged(fits: pd.DataFrame, task: Task, method: str, others: Sequence[str]) -> pd.DataFrame:
     """Return a row for each cell: whom it is judged against, how far behind, and the verdict.
 
     `against` is the best of those that a losing cell surely loses to, else the best of all;
     `ratio` is of mean losses, of labels their difference, and `sure` the least that is sure of it;
     `accuracy` is how far that of labels is behind.
     """
-    wide, found = _wide(lines), []
-    accuracy = _wide(lines, "accuracy") if task == "label" else None
-    rights = {} if accuracy is None else dict(iter(accuracy.groupby(level=CELL, sort=False)))
-    for key, part in wide.groupby(level=CELL, sort=False):
-        known = [one for one in others if one in part and part[one].notna().any()]
-        if method not in part or part[method].isna().all() or not known:
-            continue
-        right = rights.get(key)
+    accuracy, found = lines.wide(fits, "accuracy") if task == "label" else None, []
+    for key, part, known in lines.judgeable(fits, method, others):
+        behind = {one: np.full(1, math.nan) for one in known}
+        if accuracy is not None:
+            behind = {
+                one: np.subtract(*lines.both(accuracy.loc[key], method, one)) for one in known
+            }
         losing = [
             one
             for one in known
-            if surely(_beyond(task, *_both(part, method, one)))
-            or (right is not None and surely(_gaps(right, method, one) - ACCURACY))
+            if lines.surely(_beyond(task, *lines.both(part, method, one)))
+            or lines.surely(behind[one] - ACCURACY)
         ]
         against = min(losing or known, key=lambda one: part[one].mean())
-        mine, theirs = _both(part, method, against)
-        gaps, size = mine - theirs, theirs.mean() if task == "number" else 1.0
-        verdict = "loses" if losing else "wins" if surely(-gaps) else "even"
-        start = 1.0 if task == "number" else 0.0
-        ratio, sure = start + gaps.mean() / size, start + (gaps.mean() - reach(gaps)) / size
-        behind = math.nan if right is None else float(_gaps(right, method, against).mean())
-        found.append([*key, against, ratio, sure, behind, len(mine), verdict])
+        mine, theirs = lines.both(part, method, against)
+        gaps, (start, size) = mine - theirs, unit(task, theirs)
+        ratio, sure = start + gaps.mean() / size, start + (gaps.mean() - lines.reach(gaps)) / size
+        told = behind[against].mean(), len(gaps), lines.worded(bool(losing), gaps)
+        found.append([*key, against, ratio, sure, *told])
     columns = [*CELL, "against", "ratio", "sure", "accuracy", "trials", "verdict"]
     return pd.DataFrame(found, columns=columns)
-
-
-def _both(part: pd.DataFrame, mine: str, other: str) -> tuple[FloatArray, FloatArray]:
-    values = part[[mine, other]].dropna().to_numpy()
-    return values[:, 0], values[:, 1]
-
-
-def _gaps(part: pd.DataFrame, mine: str, other: str) -> FloatArray:
-    first, second = _both(part, mine, other)
-    return np.asarray(first - second)
-
-
-def means_of(lines: pd.DataFrame) -> pd.DataFrame:
-    """Return the mean loss of each method in each cell."""
-    return _wide(lines).groupby(level=CELL, sort=False).mean()
 
 
 def over(means: pd.DataFrame, method: str, other: str) -> float:
@@ -261,11 +224,6 @@ def over(means: pd.DataFrame, method: str, other: str) -> float:
     return float(np.exp(np.log(means[method] / means[other]).mean()))
 
 
-def best_rival(means: pd.DataFrame, task: Task) -> str:
-    """Return the rival with the least geometric mean of losses over the private mean's."""
-    return min(RIVALS[task], key=lambda one: over(means, one, MEAN))
-
-
 def read(
     out: Path, families: Sequence[Family] = FAMILIES
 ) -> Iterator[tuple[Family, Neighbours, pd.DataFrame]]:
@@ -273,7 +231,7 @@ def read(
     for family, relation in product(families, NEIGHBOURS):
         files = [_file(out, family.task, one, relation) for one in family.populations]
         if known := [one for one in files if one.exists() and one.stat().st_size]:
-            yield family, relation, frame(known)
+            yield family, relation, lines.frame(known)
 
 
 # ---- pages
@@ -296,27 +254,23 @@ NAMES = {
     "GradientPerturbationClassifier": "gradient descent",
     "ObjectivePerturbationClassifier": "objective (certified)",
 }
-WORDS = ("wins", "even", "loses")
 GOAL = 0.85  # of the best rival's loss, in each family
 
 
 class Judged:
-    """A family under one relation: its lines, its best rival, and the verdicts on ours."""
+    """A family under one relation: its lines, the verdicts on ours, and its best rival, of the
+    least geometric mean of losses over the private mean's.
+    """
 
-    def __init__(self, family: Family, relation: Neighbours, lines: pd.DataFrame) -> None:
-        self.family, self.relation, self.lines = family, relation, lines
-        self.means = means_of(lines)
-        self.best = best_rival(self.means, family.task)
+    def __init__(self, family: Family, relation: Neighbours, fits: pd.DataFrame) -> None:
+        self.family, self.relation, self.fits = family, relation, fits
+        self.means = lines.wide(fits).groupby(level=CELL, sort=False).mean()
+        self.best = min(RIVALS[family.task], key=lambda one: over(self.means, one, MEAN))
         others = {"rivals": RIVALS[family.task], "mean": [MEAN]}
         self.verdicts = {
-            (what, one): judged(lines, family.task, one, against)
-            for what, against in others.items()
-            for one in OURS
+            (what, one): judged(fits, family.task, one, against)
+            for one, (what, against) in product(OURS, others.items())
         }
-
-    def words(self, method: str, what: str = "rivals") -> str:
-        """Return "wins / even / losses" against the rivals, or the mean."""
-        return " / ".join(str(_count([self], what, method, one)) for one in WORDS)
 
     def over(self, method: str, digits: int = 3) -> str:
         """Return a method's loss over the best rival's."""
@@ -334,7 +288,7 @@ def headline(found: Sequence[Judged]) -> str:
             str(len(one.verdicts["rivals", HOLDER])),
             NAMES[one.best],
             *map(one.over, OURS),
-            *(one.words(HOLDER), one.words(SEND), one.words(HOLDER, "mean")),
+            *(_words([one], HOLDER), _words([one], SEND), _words([one], HOLDER, "mean")),
         ]
         for one in found
     ]
@@ -350,7 +304,7 @@ def short(found: Sequence[Judged]) -> str:
         told = (one.over(method, 2) for method in OURS)
         rows.setdefault(one.family.name, [one.family.name]).extend(told)
     for one in found:
-        rows[one.family.name].append(one.words(HOLDER))
+        rows[one.family.name].append(_words([one], HOLDER))
     return table(heads, rows.values())
 
 
@@ -366,23 +320,18 @@ def methods(found: Sequence[Judged], task: Task, relation: Neighbours) -> str:
 
 def lost(found: Sequence[Judged], methods: Sequence[str] = OURS) -> str:
     """Return the cells that are surely lost, to a rival or to the private mean."""
-    rows = list(_lost(found, methods))
     heads = ["line", "people", "n", "ε", "neighbours", "to", "loss over its", "surely more than"]
     heads += ["accuracy behind", "trials"]
+    rows = []
+    parts = [(some, each) for some in found for each in some.verdicts.items()]
+    for one, ((_, method), part) in parts:
+        digits, label = (".3f", "") if one.family.task == "number" else ("+.4f", ", label")
+        for row in part[(part.verdict == "loses") & (method in methods)].itertuples():
+            right = f"{row.accuracy:.4f}" if label else "–"
+            told = [f"{row.ratio:{digits}}", f"{row.sure:{digits}}", right, str(row.trials)]
+            where = [row.population + label, power(row.n), f"{row.epsilon:g}", one.relation]
+            rows.append([NAMES[method].strip("*"), *where, NAMES[row.against], *told])
     return table(heads, rows) if rows else "None."
-
-
-def _lost(found: Sequence[Judged], methods: Sequence[str]) -> Iterator[list[str]]:
-    for one in found:
-        digits = ".3f" if one.family.task == "number" else "+.4f"
-        for method in methods:
-            for part in (one.verdicts[what, method] for what in ("rivals", "mean")):
-                for row in part[part.verdict == "loses"].itertuples():
-                    name = row.population + (", label" if one.family.task == "label" else "")
-                    right = "–" if one.family.task == "number" else f"{row.accuracy:.4f}"
-                    told = [f"{row.ratio:{digits}}", f"{row.sure:{digits}}", right, str(row.trials)]
-                    where = [name, power(row.n), f"{row.epsilon:g}", one.relation]
-                    yield [NAMES[method].strip("*"), *where, NAMES[row.against], *told]
 
 
 def goals(found: Sequence[Judged]) -> str:
@@ -407,6 +356,11 @@ def _told(text: str, *, missed: bool) -> str:
     return f"**{text}**" if missed else text
 
 
+def _words(found: Sequence[Judged], method: str, what: str = "rivals") -> str:
+    """Return "wins / even / losses" against the rivals, or the mean."""
+    return " / ".join(str(_count(found, what, method, one)) for one in ("wins", "even", "loses"))
+
+
 def _count(found: Sequence[Judged], what: str, method: str, word: str) -> int:
     """Return in how many cells a line has a verdict against "rivals" or the "mean"."""
     return sum(int((one.verdicts[what, method].verdict == word).sum()) for one in found)
@@ -416,16 +370,12 @@ def facts(out: Path, found: Sequence[Judged]) -> dict[str, str]:
     """Return what the pages say of the run."""
     run = json.loads((out / RUN).read_text(encoding="utf-8"))
     trials = pd.concat([one.verdicts["rivals", HOLDER].trials for one in found])
-    refused = [one.lines[one.lines.refused.notna()] for one in found if "refused" in one.lines]
-    of_task = {
-        task: [one for one in found if one.family.task == task] for task in ("number", "label")
-    }
-    numbers = of_task["number"]
+    refused = [one.fits[one.fits.refused.notna()] for one in found if "refused" in one.fits]
     wins = {
-        f"{method}_{task}": " / ".join(str(_count(some, "rivals", method, one)) for one in WORDS)
-        for method in OURS
-        for task, some in of_task.items()
+        f"{method}_{task}": _words([one for one in found if one.family.task == task], method)
+        for method, task in product(OURS, ("number", "label"))
     }
+    numbers = [over(one.means, HOLDER, one.best) for one in found if one.family.task == "number"]
     return wins | {
         "rivals": str(len({*RIVALS["number"], *RIVALS["label"]})),
         "behind_mean": str(_count(found, "mean", HOLDER, "loses")),
@@ -434,10 +384,10 @@ def facts(out: Path, found: Sequence[Judged]) -> dict[str, str]:
         "cells": str(len(trials)),
         "least": str(trials.min()),
         "most": str(trials.max()),
-        "fits": f"{sum(len(one.lines) for one in found):,}",
+        "fits": f"{sum(len(one.fits) for one in found):,}",
         "refused": str(sum(map(len, refused))),
-        "best": f"{min(over(one.means, HOLDER, one.best) for one in numbers):.2f}",
-        "worst": f"{max(over(one.means, HOLDER, one.best) for one in numbers):.2f}",
+        "best": f"{min(numbers):.2f}",
+        "worst": f"{max(numbers):.2f}",
     }
 
 
@@ -459,7 +409,4 @@ def write(out: Path, page: Path | None, headline_page: Path | None) -> None:
         told["persons"] = markdown(compared, 4)
     for path, name in ((page, "rivals.md.in"), (headline_page, "comparison.md.in")):
         if path is not None:
-            words = Path(__file__).with_name(name).read_text(encoding="utf-8")
-            for key, value in told.items():
-                words = words.replace(f"{{{key}}}", value)
-            path.write_text(words, encoding="utf-8")
+            path.write_text(lines.filled(name, told), encoding="utf-8")

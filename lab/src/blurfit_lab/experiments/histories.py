@@ -1,27 +1,10 @@
 """Many rows of one person, and times until an event: errors against those without privacy.
 
-| people | what they are |
-| --- | --- |
-| diary | 8 rows of 5 features; a level of their own of each, with which the intercept goes |
-| AR 0.7 | the same, but each row follows the one before |
-| unequal | 1 to 12 rows |
-| uneven | 4 rows; features vary by 0.05 to 0.4, and some people by far more than others |
-| skewed | 4 rows; skewed features and errors, and a yes or no that rarely changes |
-| levels | random intercepts: 8 rows, or 1 to 8, and levels that are unrelated to the features |
-| exits | 5 features of ±1, the last yes or no; hazard 0.45 + β·v/√5; a fifth stops being observed |
-| leavers | 5 features of ±1; log-odds of leaving in each of 6 bands; a fifth stops being observed |
-
-Of hazards β is told. Rules for diaries were chosen on the first two kinds of people, and the next
-three were kept aside. Leavers have log-odds α_k + β·v ("true"), or leave for reasons that are no
-sum ("bent").
-
-Truth is what the estimator without privacy gives to 200,000 people (diary) or to a million (bent
-leavers), or β itself (exits, true leavers).
-
-`persons` compares by public defaults with the nearest published methods: *slopes* are fixed effects
-of diaries, *curve* is the share that survives, at the end of each band. Errors are root mean
-squares over trials and coordinates; a method *leads* where its squared errors are surely (paired,
-99 %) below those of every other private one. What is refused is not *told*, and left out.
+lab/docs/everywhere.md says who the people are and what the truth is. `persons` compares by public
+defaults with the nearest published methods: *slopes* are fixed effects of diaries, *curve* is the
+share that survives, at the end of each band. Errors are root mean squares over trials and
+coordinates; a method *leads* where its squared errors are surely (paired, 99 %) below those of
+every other private one. What is refused is not *told*, and left out.
 """
 
 import warnings
@@ -33,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd  # type: ignore[import-untyped]
 from scipy.special import expit
 
@@ -45,13 +27,15 @@ from blurfit.estimators.people import Effects
 from blurfit.learning.inference import Estimate
 from blurfit.schema.schema import values
 from blurfit.simulation import course_in_waves
-from blurfit_lab.experiments.lines import measured, surely
+from blurfit_lab.experiments.lines import Collections, measured, surely
 from blurfit_lab.rivals.histories import noisy_curve, own_regressions, persons_adassp
 
 ROWS, FEATURES, BANDS = 8, 5, 8
 KINDS = "diary", "AR 0.7", "unequal", "uneven", "skewed"
+BETA = np.linspace(-0.2, 0.5, FEATURES)  # of rows
 SLOPES = np.array([0.3, -0.2, 0.15, 0.1, 0.0])  # of hazards; the last, of yes and no, is none
 _TRUTH = 200_000
+Rows = tuple[FloatArray, FloatArray, Any]  # rows, targets, and whose they are
 
 
 def diary(people: int, serial: float, seed: int) -> tuple[FloatArray, FloatArray]:
@@ -67,39 +51,27 @@ def diary(people: int, serial: float, seed: int) -> tuple[FloatArray, FloatArray
     own = 0.3 * generator.normal(size=(people, FEATURES))
     x = np.clip(own[:, None] + 0.3 * series(people, ROWS, FEATURES), -1, 1)
     level = 0.2 * generator.normal(size=people) + 0.6 * own[:, 0]
-    y = x @ np.linspace(-0.2, 0.5, FEATURES) + level[:, None] + 0.25 * series(people, ROWS)
+    y = x @ BETA + level[:, None] + 0.25 * series(people, ROWS)
     return x, np.clip(y, -1, 1)
 
 
-def within(x: FloatArray, y: FloatArray) -> FloatArray:
-    """Return least squares of differences from people's means, without privacy."""
-    whose = np.repeat(np.arange(len(x)), x.shape[1])
-    return weighted(x.reshape(-1, x.shape[2]), y.ravel(), whose, 0.0)[1:]
-
-
-def weighted(
-    x: FloatArray,
-    y: FloatArray,
-    whose: npt.NDArray[np.intp],
-    kept: FloatArray | float,
-    *,
-    one_vote: bool = True,
-) -> FloatArray:
+def weighted(rows: Rows, kept: FloatArray | float, *, one_vote: bool = True) -> FloatArray:
     """Return least squares of rows that keep a part of their person's mean: of differences (0), of
     rows (1), or of random intercepts (√f of each person). Each person has one vote, or each row.
     """
-    rows = np.bincount(whose)
+    x, y, whose = rows
+    each = np.bincount(whose)
     X = np.column_stack([np.ones(len(y)), x, y])
-    means = np.column_stack([np.bincount(whose, one) / rows for one in X.T])
-    X -= ((1 - np.broadcast_to(kept, len(rows)))[:, None] * means)[whose]
+    means = np.column_stack([np.bincount(whose, one) / each for one in X.T])
+    X -= ((1 - np.broadcast_to(kept, len(each)))[:, None] * means)[whose]
     if one_vote:
-        X *= rows[whose, None] ** -0.5
+        X *= each[whose, None] ** -0.5
     found: FloatArray = np.linalg.lstsq(X[:, :-1], X[:, -1], rcond=None)[0]
     return found
 
 
-def days(kind: str, people: int, seed: int) -> tuple[FloatArray, FloatArray, Any]:
-    """Return rows, targets, and whose they are: see the module's table."""
+def days(kind: str, people: int, seed: int) -> Rows:
+    """Return the rows of people of one kind."""
     if kind in ("diary", "AR 0.7"):
         x, y = diary(people, 0.7 if kind == "AR 0.7" else 0.0, seed)
         return x.reshape(-1, FEATURES), y.ravel(), np.repeat(np.arange(people), ROWS)
@@ -120,99 +92,82 @@ def days(kind: str, people: int, seed: int) -> tuple[FloatArray, FloatArray, Any
     if kind == "skewed":  # and a yes or no that changes rarely
         x[:, 4] = np.where(generator.random(len(whose)) < 0.1, 1.0, -1.0) * np.sign(own[whose, 4])
     level = 0.2 * generator.normal(size=people) + 0.6 * own[:, 0]
-    y = x @ np.linspace(-0.2, 0.5, FEATURES) + level[whose] + error
+    y = x @ BETA + level[whose] + error
     return x, np.clip(y, -2, 2), whose
 
 
-def diaries(
-    sizes: Sequence[int], epsilons: Sequence[float], trials: int, progress: Progress = silent
-) -> pd.DataFrame:
+def diaries(asked: Collections, progress: Progress = silent) -> pd.DataFrame:
     """Return a row for each kind of people, their number and ε, of fixed effects."""
 
     def cell(kind: str, spread: float, n: int, epsilon: float) -> dict[str, Any]:
         told, truth = _Told(), _within_of(kind, _TRUTH)
         most = 1 if kind in KINDS[:2] else 2
-        for trial in range(_fewer(trials, n)):
-            x, y, whose = days(kind, n, trial)
-            told.plain.append(weighted(x, y, whose, 0.0)[1:] - truth)
+        for trial in range(_fewer(asked.trials, n)):
+            rows = days(kind, n, trial)
+            told.plain.append(weighted(rows, 0.0)[1:] - truth)
             model = _regressor(epsilon, trial, "within", most, spread=spread)
-            told.add(model.fit(x, y, groups=whose).estimates, truth)
+            told.add(model.fit(*rows).estimates, truth)
         return told.row("trials", *_OF_ROWS)
 
     kinds = (*((kind, 1.0) for kind in KINDS), ("diary", 0.5), ("AR 0.7", 0.5))
-    cells = [(*kind, *rest) for kind, *rest in product(kinds, sizes, epsilons)]
+    cells = [(*kind, *rest) for kind, *rest in asked.cells(kinds)]
     return measured(["people", "spread", "n", "ε"], cells, cell, progress)
 
 
 @lru_cache
 def _within_of(kind: str, people: int) -> FloatArray:
-    return weighted(*days(kind, people, 10**6), 0.0)[1:]
+    return weighted(days(kind, people, 10**6), 0.0)[1:]
 
 
-def intercepts(
-    sizes: Sequence[int], epsilons: Sequence[float], trials: int, progress: Progress = silent
-) -> pd.DataFrame:
+def intercepts(asked: Collections, progress: Progress = silent) -> pd.DataFrame:
     """Return a row for each number of rows, of people, and ε, of random intercepts."""
-    truth = np.linspace(-0.2, 0.5, FEATURES)
 
     def cell(rows: str, n: int, epsilon: float) -> dict[str, Any]:
         told, pooled, alone, parts = _Told(), _Told(), _Told(), []
-        for trial in range(_fewer(trials, n)):
-            x, y, whose, kept = _levels(n, rows, trial)
-            told.plain.append(weighted(x, y, whose, kept, one_vote=False)[1:] - truth)
-            model = _regressor(epsilon, trial, "random").fit(x, y, groups=whose)
-            told.add(model.estimates, truth)
+        for trial in range(_fewer(asked.trials, n)):
+            diaries, kept = _levels(n, rows, trial)
+            told.plain.append(weighted(diaries, kept, one_vote=False)[1:] - BETA)
+            model = _regressor(epsilon, trial, "random").fit(*diaries)
+            told.add(model.estimates, BETA)
             parts.append((model.variances_.between, model.variances_.within))
-            pooled.add(_regressor(epsilon, trial).fit(x, y, groups=whose).estimates, truth)
-            m = np.bincount(whose)
-            first = np.cumsum(m) - m
-            alone.add(_regressor(epsilon, trial).fit(x[first], y[first]).estimates, truth)
-        mean, deviation = np.mean(parts, axis=0), np.std(parts, axis=0)
-        variances = [f"{a:.3f} ± {b:.3f}" for a, b in zip(mean, deviation, strict=True)]
-        others = {"pooled": _size(pooled.errors), "one row": _size(alone.errors)}
-        return (
-            told.row("trials", *_OF_ROWS)
-            | others
-            | dict(zip(("σ_a²", "σ_e²"), variances, strict=True))
-        )
+            pooled.add(_regressor(epsilon, trial).fit(*diaries).estimates, BETA)
+            x, y, whose = diaries
+            first = np.flatnonzero(np.diff(whose, prepend=-1))
+            alone.add(_regressor(epsilon, trial).fit(x[first], y[first]).estimates, BETA)
+        found = told.row("trials", *_OF_ROWS)
+        found |= {"pooled": _size(pooled.errors), "one row": _size(alone.errors)}
+        for name, some in zip(("σ_a²", "σ_e²"), np.transpose(parts), strict=True):
+            found[name] = f"{some.mean():.3f} ± {some.std():.3f}"
+        return found
 
-    return measured(["rows", "n", "ε"], product(("8", "1 to 8"), sizes, epsilons), cell, progress)
+    return measured(["rows", "n", "ε"], asked.cells(("8", "1 to 8")), cell, progress)
 
 
-def _levels(people: int, rows: str, seed: int) -> tuple[FloatArray, FloatArray, Any, FloatArray]:
-    """Return rows, targets, whose they are, and √f of each person: σ_a² = σ_e² = 0.0625."""
+def _levels(people: int, rows: str, seed: int) -> tuple[Rows, FloatArray]:
+    """Return rows, and √f of each person: σ_a² = σ_e² = 0.0625."""
     generator = np.random.default_rng(seed)
     m = np.full(people, 8) if rows == "8" else generator.integers(1, 9, people)
     whose = np.repeat(np.arange(people), m)
     x = 0.3 * generator.normal(size=(people, FEATURES))[whose]
     x = np.clip(x + 0.3 * generator.normal(size=(len(whose), FEATURES)), -1, 1)
     own, error = (0.25 * generator.normal(size=size) for size in (people, len(whose)))
-    y = x @ np.linspace(-0.2, 0.5, FEATURES) + own[whose] + error
-    return x, np.clip(y, -2, 2), whose, np.sqrt(1 / (1.0 + m))
+    y = x @ BETA + own[whose] + error
+    return (x, np.clip(y, -2, 2), whose), np.sqrt(1 / (1.0 + m))
 
 
 def _regressor(
     epsilon: float, seed: int, effects: Effects = "pooled", most: int = 2, **parameters: Any
 ) -> MomentPerturbationRegressor:
-    return MomentPerturbationRegressor(
-        epsilon=epsilon,
-        bounds=(-1, 1),
-        target_bounds=(-most, most),
-        effects=effects,
-        random_state=seed,
-        **parameters,
-    )
+    parameters |= {"epsilon": epsilon, "effects": effects, "random_state": seed}
+    return MomentPerturbationRegressor(bounds=(-1, 1), target_bounds=(-most, most), **parameters)
 
 
 class _Told:
     """Errors of what some fits tell, with and without privacy."""
 
     def __init__(self) -> None:
-        self.plain: list[FloatArray] = []
-        self.errors: list[FloatArray] = []
-        self.adds: list[FloatArray] = []
-        self.inside: list[Any] = []
-        self.refused = 0
+        self.plain, self.errors, self.adds = (list[FloatArray]() for _ in range(3))
+        self.inside, self.refused = list[Any](), 0
 
     def add(
         self,
@@ -274,9 +229,7 @@ def _observed(time: FloatArray, generator: np.random.Generator) -> Any:
     return y
 
 
-def survival(
-    sizes: Sequence[int], epsilons: Sequence[float], trials: int, progress: Progress = silent
-) -> pd.DataFrame:
+def survival(asked: Collections, progress: Progress = silent) -> pd.DataFrame:
     """Return a row for each number of people and ε; the log-rank test is of a column that does
     nothing.
     """
@@ -285,14 +238,15 @@ def survival(
     def cell(n: int, epsilon: float) -> dict[str, Any]:
         told = _Told()
         curves, held, rejects = [], [], []
-        for trial in range(_fewer(trials, n)):
+        for trial in range(_fewer(asked.trials, n)):
             v, y, hazard = exits(n, trial)
             slopes, survived = _lin_ying(v, y)
             model: Any = MomentPerturbationSurvival(
                 epsilon=epsilon, bounds=_BOUNDS, horizon=1.0, bands=BANDS, random_state=trial
             )
             plain = np.sqrt(FEATURES) * slopes
-            if not told.add(partial(_estimated, model, _frame(v), y), SLOPES, plain, units):
+            X = _columns(v).assign(x4=np.where(v[:, 4] > 0, "yes", "no"))
+            if not told.add(partial(_estimated, model, X, y), SLOPES, plain, units):
                 continue
             curve = model.model_.curve()["everybody"]
             curves.append(curve.survival[1:] - survived)
@@ -304,11 +258,7 @@ def survival(
         found = told.row("trials", "without privacy", "privacy adds", "coverage")
         return found | of_curves | {"log-rank rejects": np.mean(rejects)}
 
-    return measured(["n", "ε"], product(sizes, epsilons), cell, progress)
-
-
-def _estimated(model: MomentPerturbationSurvival, rows: Any, y: Any) -> Sequence[Estimate]:
-    return model.fit(rows, y).estimates()
+    return measured(["n", "ε"], asked.cells(), cell, progress)
 
 
 PERIODS = 6
@@ -330,9 +280,7 @@ def leavers(people: int, seed: int, *, bent: bool = False) -> tuple[FloatArray, 
     return v, _observed(time, generator)
 
 
-def hazards(
-    sizes: Sequence[int], epsilons: Sequence[float], trials: int, progress: Progress = silent
-) -> pd.DataFrame:
+def hazards(asked: Collections, progress: Progress = silent) -> pd.DataFrame:
     """Return a row for each law, number of people, ε, and way of spending: waves of different
     people, as a plan has them, or of all rows, as whoever holds them.
     """
@@ -341,14 +289,14 @@ def hazards(
     def cell(law: str, n: int, epsilon: float, waves: str) -> dict[str, Any]:
         told, bent = _Told(), law == "bent"
         way = _one_send if waves == "of people" else _held
-        for trial in range(_fewer(trials, n)):
+        for trial in range(_fewer(asked.trials, n)):
             v, y = leavers(n, trial, bent=bent)
             truth = bent_truth if bent else LOG_ODDS
-            told.add(partial(way, v, y, epsilon, trial), truth, likelihood(v, y))
+            told.add(partial(way, _columns(v), y, epsilon, trial), truth, likelihood(v, y))
         names = "without privacy", "private", "privacy adds", "coverage", "refused"
         return told.row("trials", *names)
 
-    cells = product(("true", "bent"), sizes, epsilons, ("of people", "of all rows"))
+    cells = product(("true", "bent"), asked.sizes, asked.epsilons, ("of people", "of all rows"))
     found = measured(["law", "n", "ε", "waves"], cells, cell, progress)
     found.insert(1, "waves", found.pop("waves"))
     return found
@@ -360,22 +308,23 @@ _LEAVERS = Schema(
 )
 
 
-def _one_send(v: FloatArray, y: Any, epsilon: float, seed: int) -> Sequence[Estimate]:
+def _one_send(X: pd.DataFrame, y: Any, epsilon: float, seed: int) -> Sequence[Estimate]:
     """Everybody sends once, in one of three waves."""
-    plan = Plan.propose(_LEAVERS, waves=3, epsilon=epsilon, delta=1e-6, quorum=len(v))
-    table = {f"x{place}": v[:, place] for place in range(FEATURES)}
-    rows = values(_LEAVERS, {**table, "time": y["time"], "event": y["event"]})
+    plan = Plan.propose(_LEAVERS, waves=3, epsilon=epsilon, delta=1e-6, quorum=len(X))
+    rows = values(_LEAVERS, X.assign(time=y["time"], event=y["event"]))
     course = course_in_waves(plan, rows, np.random.default_rng(seed))
     return course.survival().estimates()
 
 
-def _held(v: FloatArray, y: Any, epsilon: float, seed: int) -> Sequence[Estimate]:
+def _held(X: pd.DataFrame, y: Any, epsilon: float, seed: int) -> Sequence[Estimate]:
     """All rows are in every wave."""
-    model = MomentPerturbationSurvival(
-        epsilon=epsilon, bounds=_LEAVERS, model="logistic", random_state=seed
-    )
-    frame = pd.DataFrame(v, columns=[one.name for one in _LEAVERS.features[:FEATURES]])
-    return _estimated(model, frame, y)
+    terms: Any = {"epsilon": epsilon, "model": "logistic", "random_state": seed}
+    return _estimated(MomentPerturbationSurvival(bounds=_LEAVERS, **terms), X, y)
+
+
+def _estimated(model: Any, X: pd.DataFrame, y: Any) -> Sequence[Estimate]:
+    found: Sequence[Estimate] = model.fit(X, y).estimates()
+    return found
 
 
 def likelihood(v: FloatArray, y: Any) -> FloatArray:
@@ -403,9 +352,8 @@ _BOUNDS = {f"x{place}": (-1, 1) for place in range(FEATURES)} | {"x4": ["no", "y
 _UNITS = np.array([1.0, 1.0, 1.0, 1.0, 2.0])  # from no to yes is from −1 to 1
 
 
-def _frame(v: FloatArray) -> Any:
-    frame = pd.DataFrame(v, columns=list(_BOUNDS))
-    return frame.assign(x4=np.where(v[:, 4] > 0, "yes", "no"))
+def _columns(v: FloatArray) -> pd.DataFrame:
+    return pd.DataFrame(v, columns=list(_BOUNDS))
 
 
 def _lin_ying(v: FloatArray, y: Any) -> tuple[FloatArray, FloatArray]:
@@ -437,15 +385,9 @@ DELTA = 1e-6
 PLAIN, OURS = "no privacy", "holder"
 
 
-def persons(
-    sizes: Sequence[int],
-    epsilons: Sequence[float],
-    trials: int,
-    out: Path,
-    progress: Progress = silent,
-) -> None:
+def persons(asked: Collections, out: Path, progress: Progress = silent) -> None:
     """Write a line for each number of people, ε and method."""
-    cells = list(product((_slopes, _curves), sizes, epsilons))
+    cells, trials = list(asked.cells((_slopes, _curves))), asked.trials
     found: list[dict[str, Any]] = []
     for place, (ask, n, epsilon) in enumerate(cells):
         with warnings.catch_warnings():  # seeds are meant: nobody is protected by a comparison
@@ -468,10 +410,11 @@ def _slopes(n: int, epsilon: float, seed: int) -> dict[str, FloatArray]:
     """Return how far each method's fixed effects are off, from one draw of people."""
     x, y = diary(n, 0.0, seed)
     model = _regressor(epsilon, seed, "within", 1, delta=DELTA)
-    model.fit(x.reshape(-1, FEATURES), y.ravel(), groups=np.repeat(np.arange(n), ROWS))
+    rows = x.reshape(-1, FEATURES), y.ravel(), np.repeat(np.arange(n), ROWS)
+    model.fit(*rows)
     terms = (epsilon, DELTA, np.random.default_rng(seed))
     found = {
-        PLAIN: within(x, y),
+        PLAIN: weighted(rows, 0.0)[1:],
         OURS: np.asarray(model.coef_),
         "own regressions": own_regressions(x, y, *terms),
         "AdaSSP of persons": persons_adassp(x, y, *terms),

@@ -11,7 +11,8 @@ added to fewer.
 
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,6 +36,18 @@ class Cell(NamedTuple):
     d: int
     n: int
     epsilon: float
+
+
+class Collections(NamedTuple):
+    """How many people are in a collection, under which ε, and how often each is simulated."""
+
+    sizes: Sequence[int]
+    epsilons: Sequence[float]
+    trials: int
+
+    def cells(self, *kinds: Iterable[Any]) -> Iterable[tuple[Any, ...]]:
+        """All kinds of people, their number, and ε."""
+        return product(*kinds, self.sizes, self.epsilons)
 
 
 Measured = Callable[[str], dict[str, Any]]  # from a method to what is told of it
@@ -114,6 +127,39 @@ def reach(gaps: FloatArray) -> float:
 def surely(gaps: FloatArray) -> bool:
     """Tell whether the mean of paired gaps is above 0, at 99 %."""
     return bool(len(gaps) > 1 and gaps.mean() > reach(gaps))
+
+
+def judgeable(
+    lines: pd.DataFrame, method: str, others: Sequence[str]
+) -> Iterator[tuple[Any, pd.DataFrame, list[str]]]:
+    """Yield each cell that has a method: its losses by seed, and which of the others have any."""
+    for cell, part in wide(lines).groupby(level=CELL, sort=False):
+        known = [one for one in others if one in part and part[one].notna().any()]
+        if known and method in part and part[method].notna().any():
+            yield cell, part, known
+
+
+def wide(lines: pd.DataFrame, value: str = "loss") -> pd.DataFrame:
+    """Return a value with a row for each cell and seed, and a column for each method."""
+    return lines.set_index(KEY)[value].unstack(sort=False)
+
+
+def both(part: pd.DataFrame, mine: str, other: str) -> FloatArray:
+    """Return the values of two methods in the seeds that both have."""
+    return np.asarray(part[[mine, other]].dropna().to_numpy().T)
+
+
+def worded(loses: bool, gaps: FloatArray) -> str:
+    """Return the verdict: lost, surely won, or even."""
+    return "loses" if loses else "wins" if surely(-gaps) else "even"
+
+
+def filled(template: str, told: Mapping[str, str]) -> str:
+    """Return the page of a template beside this file: {name} is what is told under that name."""
+    words = Path(__file__).with_name(template).read_text(encoding="utf-8")
+    for name, value in told.items():
+        words = words.replace(f"{{{name}}}", value)
+    return words
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

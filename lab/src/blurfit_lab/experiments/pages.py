@@ -19,10 +19,9 @@ from PIL import Image
 from blurfit.errors import InvalidValueError
 from blurfit_lab.experiments import figures
 from blurfit_lab.experiments.figures import CONSTANT, FIGURES, GRADIENT, INPUT, MOMENT, NO_PRIVACY
-from blurfit_lab.experiments.lines import table
+from blurfit_lab.experiments.lines import filled, table
 from blurfit_lab.experiments.runner import Experiment, Provenance, Row, read_csv
 
-TEMPLATE = Path(__file__).with_name("paper.md.in")
 PICTURES = "figures"
 PAPER: tuple[str, ...] = tuple(figure.name for figure in FIGURES)
 CLAIMS = figures.ExcessRisk(), figures.PublicNumbers(), figures.LocalTarget()
@@ -235,27 +234,23 @@ def agreement(found: Mapping[str, pd.DataFrame]) -> dict[str, str]:
         return float(found[name].value[line, "default", 0.1 if name.endswith("a") else 1.0, n])
 
     lines = INPUT, figures.CERTIFIED_OBJECTIVE, figures.OUTPUT, MOMENT, figures.WAVES, NO_PRIVACY
-    few = {
-        line: value("fig1a", line, 2**13)
-        for line in (*lines, figures.PUBLISHED_INPUT, figures.OBJECTIVE)
-    }
-    ratio = {
-        name: value(name, INPUT, largest) / value(name, NO_PRIVACY, largest)
+    few = [
+        value("fig1a", line, 2**13) for line in (*lines, figures.PUBLISHED_INPUT, figures.OBJECTIVE)
+    ]
+    first, second = (
+        value(name, INPUT, largest) / value(name, NO_PRIVACY, largest)
         for name in ("fig1a", "fig1b")
-    }
-    free, ours, objective, curve = (
-        value("fig2b", line, largest)
-        for line in (NO_PRIVACY, INPUT, figures.OBJECTIVE, figures.WAVES)
     )
-    published = few[figures.PUBLISHED_INPUT], few[figures.OBJECTIVE]
-    numbers = {f"few_{place}": f"{one:.4f}" for place, one in enumerate(few.values())}
-    return numbers | {
+    named = NO_PRIVACY, INPUT, figures.OBJECTIVE, figures.WAVES
+    free, ours, objective, curve = (value("fig2b", line, largest) for line in named)
+    published = few[-2:]
+    return {f"few_{place}": f"{one:.4f}" for place, one in enumerate(few)} | {
         "at": power(largest),
-        "approaches": _yes(max(ratio.values()) < 1.01),
-        "ratio_a": f"{ratio['fig1a']:.4f}",
-        "ratio_b": f"{ratio['fig1b']:.4f}",
+        "approaches": _yes(max(first, second) < 1.01),
+        "ratio_a": f"{first:.4f}",
+        "ratio_b": f"{second:.4f}",
         "close": _yes(max(published) < 1.05 * min(published)),
-        "worse": _yes(few[figures.OUTPUT] > max(published)),
+        "worse": _yes(few[lines.index(figures.OUTPUT)] > max(published)),
         "meet": _yes(objective - ours < 0.001),
         "gap": f"{100 * (free - ours):.2f}",
         "objective_gap": f"{100 * (objective - ours):.2f}",
@@ -278,8 +273,8 @@ def write_page(path: Path, folder: Path, facts: Provenance) -> None:
     for name in found:
         shutil.copyfile(folder / f"{name}.png", pictures / f"{name}.png")
     tables = {name: _TABLES.get(name, _figure)(found[name]) for name in EXPERIMENTS}
-    text = TEMPLATE.read_text(encoding="utf-8")
-    path.write_text(text.format_map(tables | agreement(found) | _method(facts)), encoding="utf-8")
+    text = filled("paper.md.in", tables | agreement(found) | _method(facts))
+    path.write_text(text, encoding="utf-8")
 
 
 def _method(facts: Provenance) -> dict[str, str]:
@@ -292,6 +287,4 @@ def _method(facts: Provenance) -> dict[str, str]:
         "rest": f"{max(facts.rows - 2**21, 0):,}",
         "times": ", ".join(f"{name} {seconds:.0f} s" for name, seconds in facts.seconds.items()),
         "workers": f"{facts.workers} worker{'' if facts.workers == 1 else 's'}",
-        "clock": f"{sum(facts.seconds.get(name, 0.0) for name in PAPER):.0f}",
-        "computing": f"{sum(facts.computing.get(name, 0.0) for name in PAPER):.0f}",
-    }
+    } | dict(zip(("clock", "computing"), facts.spent(PAPER), strict=True))

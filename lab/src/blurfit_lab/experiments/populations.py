@@ -40,6 +40,10 @@ class Rows(NamedTuple):
     X: pd.DataFrame
     y: AnyArray
 
+    def at(self, places: Any) -> "Rows":
+        """Return some of them."""
+        return Rows(self.X.iloc[places].reset_index(drop=True), self.y[places])
+
 
 class Columns(NamedTuple):
     """Features in [−1, 1], the signal in them, and those that are levels rather than numbers."""
@@ -87,11 +91,13 @@ class People:
         if not self.divided:
             return self, self.draw(count, seed)
         order = _generator(self.name, seed).permutation(len(self.tested.y))
-        rows, rest = (
-            Rows(self.tested.X.iloc[part].reset_index(drop=True), self.tested.y[part])
-            for part in np.split(order, [count])
-        )
+        rows, rest = map(self.tested.at, np.split(order, [count]))
         return replace(self, tested=rest), rows
+
+    @classmethod
+    def of_all(cls, name: str, task: Task, schema: Schema, rows: Rows, kept: int) -> "People":
+        """All rows of a small set, of which `split` keeps so many to learn from."""
+        return cls(name, task, schema, lambda *_: rows, rows, kept, divided=True)
 
 
 # ---- laws of features, each with its signal
@@ -350,6 +356,12 @@ def _uneven(s: FloatArray, rng: Generator) -> FloatArray:
     return np.asarray(0.2 * s + 0.14 * np.abs(s) * rng.normal(size=len(s)))
 
 
+def _gamma(s: FloatArray, rng: Generator) -> FloatArray:
+    """Noise of the signal's own size, of a skewed law."""
+    noise = 0.15 * np.exp(0.4 * s) * (rng.gamma(2, size=len(s)) - 2)
+    return np.asarray(0.15 * s - 0.3 + noise)
+
+
 _FEATURES: dict[str, Recipe] = {
     "gauss": Recipe(_GAUSS, _number()),
     "weak": Recipe(_GAUSS, _number(0.02)),
@@ -403,12 +415,7 @@ ASIDE: dict[Task, dict[str, Recipe]] = {
                 np.clip(np.rint(7.5 + 1.6 * s + 1.2 * rng.standard_t(5, len(s))), 0, 10) / 5 - 1
             ),
         ),
-        "seasons": Recipe(  # noise of the signal's own size, of a skewed law
-            _seasons,
-            lambda s, rng: (
-                0.15 * s - 0.3 + 0.15 * np.exp(0.4 * s) * (rng.gamma(2, size=len(s)) - 2)
-            ),
-        ),
+        "seasons": Recipe(_seasons, _gamma),
         "cohorts": Recipe(_cohorts, _number(0.6, 0.12, -0.3)),
         "towns": Recipe(_towns, _skewed),
         "visits": Recipe(_visits, _skewed),
@@ -422,12 +429,7 @@ ASIDE: dict[Task, dict[str, Recipe]] = {
         ),
         "lanes": Recipe(_lanes, _number(0.8, 0.2, -0.1)),
         "ledgers": Recipe(_ledgers, _number(0.6, 0.25, 0.1)),
-        "shops": Recipe(  # as seasons
-            _shops,
-            lambda s, rng: (
-                0.15 * s - 0.3 + 0.15 * np.exp(0.4 * s) * (rng.gamma(2, size=len(s)) - 2)
-            ),
-        ),
+        "shops": Recipe(_shops, _gamma),
         "wards": Recipe(_wards, _number(0.9, 0.08, 0.5)),
     },
     "label": {
@@ -459,7 +461,10 @@ def people(name: str, task: Task, d: int) -> People:
         schema = Schema(features, _wider(found.schema.target, WIDER[bounds]))
         return replace(found, name=name, schema=schema)
     if name in UCI_SETS:
-        return _small(name)
+        census = load_uci(name)
+        _, (X, y) = rows_of(census.table, census.schema)
+        whole = Rows(X.astype(float), y)
+        return People.of_all(name, "number", census.schema, whole, 4 * len(y) // 5)
     if name in REAL[task]:
         return _real(name, task)
     recipe = (CHOICES[task] | ASIDE[task])[name]
@@ -476,7 +481,8 @@ def people(name: str, task: Task, d: int) -> People:
         if recipe.strays:
             stray = generator.random(count) < recipe.strays
             X[stray] = np.sign(generator.normal(size=(int(stray.sum()), X.shape[1])))
-            y[stray] = _anywhere(task, recipe.most, int(stray.sum()), generator)
+            yes = generator.random(int(stray.sum())) < 0.5
+            y[stray] = yes if task == "label" else np.where(yes, 1.0, -1.0)
         if task == "number":
             y = np.clip(y, -1, 1)
         table = {f"x{place}": column for place, column in enumerate(np.clip(X, -1, 1).T)}
@@ -485,70 +491,45 @@ def people(name: str, task: Task, d: int) -> People:
         return Rows(pd.DataFrame({**table, **levels}), y)
 
     tested = rows(TESTED, _generator(name, task, d, "tested"))
-    schema = Schema(_stated(tested.X), _target(task, recipe.most))
-    return People(name, task, schema, rows, tested)
+    known = (0, recipe.most) if task == "count" else (-1, 1)
+    target = Binary("y") if task == "label" else Numeric("y", *known)
+    features = tuple(_stated(str(key), column) for key, column in tested.X.items())
+    return People(name, task, Schema(features, target), rows, tested)
 
 
-def _anywhere(task: Task, most: int, count: int, generator: Generator) -> AnyArray:
-    yes = generator.random(count) < 0.5
-    return yes if task == "label" else np.where(yes, most if task == "count" else 1.0, -1.0)
-
-
-def _stated(X: pd.DataFrame) -> tuple[Numeric | Binary | Categorical, ...]:
+def _stated(name: str, column: pd.Series) -> Numeric | Binary | Categorical:
     """State what everyone knows: [−1, 1], yes or no, or which levels there are."""
-    found: list[Numeric | Binary | Categorical] = []
-    for name, column in X.items():
-        if column.dtype == bool:
-            found.append(Binary(str(name)))
-        elif column.dtype == float:
-            found.append(Numeric(str(name), -1, 1))
-        else:
-            found.append(Categorical(str(name), sorted(column.unique())))
-    return tuple(found)
-
-
-def _target(task: Task, most: int) -> Numeric | Binary:
-    if task == "label":
-        return Binary("y")
-    return Numeric("y", 0, most) if task == "count" else Numeric("y", -1, 1)
+    if column.dtype == bool:
+        return Binary(name)
+    return Numeric(name, -1, 1) if column.dtype == float else Categorical(name, sorted({*column}))
 
 
 def _real(name: str, task: Task) -> People:
     """Incomes of the American Community Survey or of Fulton County; Adult's label, or hours."""
     census = {"survey": load_acs, "fulton": load_fulton, "adult": load_adult}[name]()
-    schema = census.schema
-    features, target = list(schema.features), schema.target
-    if name != "adult" and task == "label":
-        target = census.label_schema.target
+    schema = census.label_schema if name != "adult" and task == "label" else census.schema
     if name == "adult" and task == "number":
-        (target,) = (one for one in features if one.name == "hours_per_week")
-        features.remove(target)
-    y = np.asarray(census.table[target.name])
-    if task == "label":
-        y, target = target.scale(y) > 0, Binary(target.name)
-    else:
-        y = np.clip(y, *ends(target))
-    X = pd.DataFrame({one.name: census.table[one.name] for one in features})
-    for one in features:
-        if isinstance(one, Binary):
-            X[one.name] = X[one.name].astype(bool)
-    tested = min(TESTED, len(X) // 3)
-    kept = len(X) - tested
+        *others, hours = sorted(schema.features, key=lambda one: one.name == "hours_per_week")
+        schema = Schema(others, hours)
+    schema, whole = rows_of(census.table, schema)
+    kept = len(whole.y) - min(TESTED, len(whole.y) // 3)
 
     def rows(count: int, generator: Generator) -> Rows:
-        chosen = generator.choice(kept, count, replace=False)
-        return Rows(X.iloc[chosen].reset_index(drop=True), y[chosen])
+        return whole.at(generator.choice(kept, count, replace=False))
 
-    test = Rows(X.iloc[kept:].reset_index(drop=True), y[kept:])
-    return People(name, task, Schema(tuple(features), target), rows, test, kept)
+    return People(name, task, schema, rows, whole.at(slice(kept, None)), kept)
 
 
-def _small(name: str) -> People:
-    """All rows of a small set, which `split` divides."""
-    census = load_uci(name)
-    X = pd.DataFrame({one.name: census.table[one.name] for one in census.schema.features})
-    rows = Rows(X.astype(float), census.table[census.schema.target.name])
-    return People(name, "number", census.schema, lambda *_: rows, rows, 4 * len(rows.y) // 5, True)
+def rows_of(table: Any, schema: Schema) -> tuple[Schema, Rows]:
+    """Return a table's rows, the target within its bounds, yes and no and labels as True and False;
+    and the schema, in which a label is a yes or no.
+    """
+    X = pd.DataFrame({one.name: np.asarray(table[one.name]) for one in schema.features})
+    X = X.astype({one.name: bool for one in schema.features if isinstance(one, Binary)})
+    target, y = schema.target, np.asarray(table[schema.target.name])
+    if isinstance(target, Numeric):
+        return schema, Rows(X, np.clip(y.astype(float), *ends(target)))
+    return Schema(schema.features, Binary(target.name)), Rows(X, target.scale(y) > 0)
 
 
 def ends(column: Any) -> tuple[float, float]:

@@ -21,8 +21,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd  # type: ignore[import-untyped]
+from scipy.optimize import brentq
 
 from blurfit import MomentPerturbationClassifier, MomentPerturbationRegressor, NotPrivateWarning
+from blurfit.data import FloatArray
 from blurfit.errors import InfeasibleError
 from blurfit_lab.experiments.everywhere import floor_of, loss_of
 from blurfit_lab.experiments.lines import markdown, mended
@@ -36,6 +38,7 @@ LABEL_CELLS += [(e, 0.01, 2**k) for e in (0.1, 1.0) for k in (9, 11, 13, 15, 17)
 LABEL_GOALS = [(1.0, 1e-6, 2**15), (0.1, 0.01, 2**13)]
 SHIFTED_CELLS = [(1.0, 1e-6, 2**15), (1.0, 1e-6, 2**17)]
 SIZES = (1000, 5000, 40_000)  # of public rows
+LabelCell = tuple[float, float, int]
 Values = dict[str, float]
 Draw = Callable[[Any, int], Values]
 
@@ -75,31 +78,29 @@ def local_draw(cell: tuple[int, float], seed: int) -> Values:
     return found
 
 
-def label_draw(cell: tuple[float, float, int], seed: int) -> Values:
+def label_draw(cell: LabelCell, seed: int) -> Values:
     """Labels under a promise for the model, with public rows of three sizes."""
     rows, public = _drawn("label", cell[2], seed)
-    ways = {f"{size:,} rows": public.iloc[:size] for size in SIZES}
-    return _scores(cell, rows, ways, seed)
+    return _scores(cell, rows, {f"{size:,} rows": public.iloc[:size] for size in SIZES}, seed)
 
 
-def shifted_draw(cell: tuple[float, float, int], seed: int) -> Values:
+def shifted_draw(cell: LabelCell, seed: int) -> Values:
     """Labels, with rows that match, and with rows that are too young."""
     rows, public = _drawn("label", cell[2], seed)
     age = public["age"].to_numpy(dtype=float)
-    low, high = 0.0, 0.3
-    for _ in range(40):  # the tilt e^(−s·age) that moves the mean so far
-        weights = np.exp(-(low + high) / 2 * age)
-        moved = age.mean() - float(weights @ age / weights.sum())
-        low, high = ((low + high) / 2, high) if moved < YOUNGER else (low, (low + high) / 2)
-    share, generator = weights / weights.sum(), np.random.default_rng(seed)
-    young = public.iloc[generator.choice(PUBLIC, 5000, replace=False, p=share)]
+
+    def tilted(s: float) -> FloatArray:
+        return np.asarray(np.exp(-s * age) / np.exp(-s * age).sum())
+
+    # the tilt e^(−s·age) that moves the mean so far
+    tilt = brentq(lambda s: age.mean() - tilted(s) @ age - YOUNGER, 0.0, 0.3, xtol=1e-13)
+    chosen = np.random.default_rng(seed).choice(PUBLIC, 5000, replace=False, p=tilted(tilt))
+    young = public.iloc[chosen]
     ways = {"matching rows": public.iloc[:5000], "young, weighted": young}
     return _scores(cell, rows, ways, seed)
 
 
-def _scores(
-    cell: tuple[float, float, int], rows: Rows, ways: dict[str, pd.DataFrame], seed: int
-) -> Values:
+def _scores(cell: LabelCell, rows: Rows, ways: dict[str, pd.DataFrame], seed: int) -> Values:
     crowd = people("survey", "label", 0)
     found = {"no privacy: accuracy": floor_of(crowd).accuracy}
     found["no privacy: log loss"] = floor_of(crowd).loss

@@ -12,7 +12,7 @@ import json
 import multiprocessing
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -53,7 +53,7 @@ def read_csv(path: Path) -> list[Row]:
 FILENAME = "provenance.json"
 
 
-@dataclass(frozen=True)
+@dataclass
 class Provenance:
     """The population, whether its people are made up, and the time of each experiment.
 
@@ -65,8 +65,8 @@ class Provenance:
     rows: int = 0
     trials: int = 0
     workers: int = 0
-    seconds: Mapping[str, float] = field(default_factory=dict)
-    computing: Mapping[str, float] = field(default_factory=dict)  # of all processes together
+    seconds: dict[str, float] = field(default_factory=dict)
+    computing: dict[str, float] = field(default_factory=dict)  # of all processes together
 
     @classmethod
     def read(cls, folder: Path) -> "Provenance":
@@ -80,12 +80,14 @@ class Provenance:
         text = json.dumps(asdict(self), indent=2, ensure_ascii=False) + "\n"
         (folder / FILENAME).write_text(text, encoding="utf-8")
 
-    def took(self, name: str, seconds: float, computing: float) -> "Provenance":
-        """With the time of one experiment: by the clock, and of the processors."""
-        by_clock = {**self.seconds, name: round(seconds, 1)}
-        return replace(
-            self, seconds=by_clock, computing={**self.computing, name: round(computing, 1)}
-        )
+    def took(self, name: str, seconds: float, computing: float) -> None:
+        """Add the time of one experiment: by the clock, and of the processors."""
+        self.seconds[name], self.computing[name] = round(seconds, 1), round(computing, 1)
+
+    def spent(self, names: Sequence[str]) -> list[str]:
+        """Tell the time of some experiments together: by the clock, and of the processors."""
+        times = self.seconds, self.computing
+        return [f"{sum(one.get(name, 0.0) for name in names):.0f}" for one in times]
 
     @property
     def title(self) -> str:
@@ -137,10 +139,13 @@ def run(
     done = {cell: rows for cell, rows in known_of(journal, question).items() if cell in cells}
     with threadpool_limits(limits=1):
         population.prepare()
-        for cell, rows in _computed(experiment, population, cells, done, workers):
-            _add(journal, {"cell": cell, "rows": rows})
-            done[cell] = rows
-            progress(len(done), len(cells))
+        for some in (["tuning"] if "tuning" in cells else [], cells):  # which all others know
+            known = {cell: rows for cell, rows in done.items() if cell == "tuning"}
+            missing = [cell for cell in some if cell not in done]
+            for cell, rows in _computed((experiment, population, known), missing, workers):
+                _add(journal, {"cell": cell, "rows": rows})
+                done[cell] = rows
+                progress(len(done), len(cells))
     write_csv(path, [row for cell in cells for row in done[cell]])
     journal.unlink()
     return path
@@ -161,21 +166,13 @@ def _add(journal: Path, line: Mapping[str, Any]) -> None:
         file.write(json.dumps(line, ensure_ascii=False) + "\n")
 
 
-_shared: tuple[Experiment, Cohort, Mapping[str, list[Row]]]
+Shared = tuple[Experiment, Cohort, Mapping[str, list[Row]]]
+_shared: Shared
 
 
-def _computed(
-    experiment: Experiment,
-    population: Cohort,
-    cells: list[str],
-    done: dict[str, list[Row]],
-    workers: int,
-) -> Iterator[tuple[str, list[Row]]]:
+def _computed(shared: Shared, missing: list[str], workers: int) -> Iterator[tuple[str, list[Row]]]:
     global _shared  # which workers inherit when they are forked: gigabytes are not sent to them
-    if "tuning" in cells and "tuning" not in done:
-        yield "tuning", experiment.compute(population, "tuning", {})
-    missing = [cell for cell in cells if cell not in done]
-    _shared = experiment, population, {key: done[key] for key in done if key == "tuning"}
+    _shared = shared
     if workers == 1 or len(missing) < 2:
         yield from map(_work, missing)
         return

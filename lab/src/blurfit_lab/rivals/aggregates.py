@@ -66,14 +66,11 @@ import numpy.typing as npt
 from scipy.special import logit, ndtr
 
 from blurfit.data import FloatArray
-from blurfit.errors import whole
-from blurfit.estimators.base import FitGuarantee
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.moments import Neighbours
 from blurfit_lab.rivals.rival import ApproximateRival, RivalRegressor
 
 Correction = Literal["code", "theorem"]
-CORRECTIONS: tuple[Correction, ...] = ("code", "theorem")
 SHARES = (1.0, 3.0, 3.0, 3.0)  # of tree, counts, Σx and Σy, in quadrature
 LEAST_COUNT = 2.0
 MOST_DEPTH = 60  # boxes of a width of 2⁻⁶⁰ are one point
@@ -150,7 +147,6 @@ class BinAggRegressor(ApproximateRival, RivalRegressor):
 
     source = "Lin, Slavković and Bhoomireddy 2026, BinAgg"
     published_neighbours = "zero-out"
-    choices = (("correction", CORRECTIONS),)
 
     correction: Correction = "code"
 
@@ -192,10 +188,8 @@ JITTER = 1e-10  # so that no two models share a coordinate
 
 def log_widths(models: FloatArray) -> FloatArray:
     """Row i − 1: the logarithms of the sides of the box where the depth is ≥ i, up to m/2."""
-    ordered = np.sort(models, axis=0)
-    deepest = len(models) // 2
-    sides = ordered[::-1][:deepest] - ordered[:deepest]
-    return np.log(np.maximum(sides, 1e-300))
+    ordered, deepest = np.sort(models, axis=0), len(models) // 2
+    return np.log(np.maximum(ordered[::-1][:deepest] - ordered[:deepest], 1e-300))
 
 
 def safety(log_volumes: FloatArray, t: int, epsilon: float, delta: float) -> int:
@@ -231,11 +225,8 @@ def draw(models: FloatArray, t: int, epsilon: float, generator: np.random.Genera
     before = np.concatenate([[0.0], np.cumsum(widths[depth])[:-1]])
     after = np.concatenate([np.cumsum(widths[depth - 1][::-1])[::-1][1:], [0.0]])
     side = _chosen(before + np.log(np.maximum(outside, 1e-300)) + after, generator)
-    point = np.where(
-        np.arange(len(low)) < side,
-        generator.uniform(inner_low, inner_high),
-        generator.uniform(low, high),
-    )
+    inner, outer = generator.uniform(inner_low, inner_high), generator.uniform(low, high)
+    point = np.where(np.arange(len(low)) < side, inner, outer)
     step = generator.uniform(0, outside[side])
     left = inner_low[side] - low[side]
     point[side] = low[side] + step if step < left else inner_high[side] + step - left
@@ -258,12 +249,6 @@ class TukeyRegressor(ApproximateRival, RivalRegressor):
     published_neighbours = "zero-out"
 
     models: int | None = None
-
-    def promise(self) -> FitGuarantee:
-        """(ε, δ)-DP."""
-        if self.models is not None:
-            whole(models=self.models)
-        return super().promise()
 
     def _weights(self, x: FloatArray, y: FloatArray, generator: np.random.Generator) -> FloatArray:
         n, d = x.shape

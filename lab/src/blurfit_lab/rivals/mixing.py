@@ -33,7 +33,7 @@ mixing: with z = (x, y), ‖z‖² ≤ r² = 2, least squares on k rows N(0, Z�
 | accounting | γ |
 | --- | --- |
 | "published" | Rényi divergence for the sketch, the classical Gaussian mechanism for λ̃, δ/3 each |
-| "exact" | the least γ for which the integral over both, and Φ(−τ), is at most δ |
+| "exact" | the least γ for which the integral over both, and Φ(−τ), is at most δ: `noise_for` |
 
 **Where the public code does not do what it says.** It adds noise r·γ/√k to the smallest eigenvalue,
 which one person moves by r², while its accounting charges for √k/γ: that needs r²·γ/√k, √2 times as
@@ -169,16 +169,24 @@ def sketch(gram: FloatArray, lift: float, count: int, generator: np.random.Gener
     return np.asarray(generator.standard_normal((count, len(gram))) @ root.T)
 
 
+class MixtureNoise(NamedTuple):
+    """γ, the least eigenvalue of a mixture's covariance, and σ of a gradient that moves by one."""
+
+    gamma: float
+    sigma: float
+
+
 @dataclass(frozen=True)
 class Mixtures:
-    """k mixtures in each of T steps, of records with ‖z‖² ≤ r², and τ, how many deviations the
-    noise on the eigenvalue may reach.
+    """k mixtures in each of T steps, of records with ‖z‖² ≤ r²; τ, how many deviations the noise on
+    the eigenvalue may reach; and how many gradients are released beside.
     """
 
     square: float
     count: int
     steps: int
     tail: float
+    gradients: int = 0
 
     @classmethod
     def of_records(cls, dimension: int, delta: float) -> "Mixtures":
@@ -190,14 +198,12 @@ class Mixtures:
     def of_features(cls, dimension: int, delta: float, steps: int) -> "Mixtures":
         """Iterative Hessian Mixing's, of x."""
         count = int(6.0 * max(dimension, math.log(40 * steps / delta)))
-        return cls(1.0, count, steps, math.sqrt(2 * math.log(40 / delta)))
+        return cls(1.0, count, steps, math.sqrt(2 * math.log(40 / delta)), steps)
 
-    def kept(
-        self, epsilon: float, gamma: float, neighbours: Neighbours, sigma: float = math.inf
-    ) -> float:
+    def kept(self, epsilon: float, noise: MixtureNoise, neighbours: Neighbours) -> float:
         """δ at ε, all told: mixtures, eigenvalue, gradients, and what fails beyond τ."""
-        mu = math.sqrt(self.count / gamma**2 + self.steps / sigma**2)
-        share, draws = self.square / gamma, self.count * self.steps
+        mu = math.sqrt(self.count / noise.gamma**2 + self.gradients / noise.sigma**2)
+        share, draws = self.square / noise.gamma, self.count * self.steps
         told = delta_kept(epsilon, share=share, draws=draws, mu=mu, neighbours=neighbours)
         return told + float(ndtr(-self.tail))
 
@@ -210,17 +216,20 @@ class Mixtures:
 
 
 @lru_cache(maxsize=1024)
-def gamma_for(
-    epsilon: float, delta: float, dimension: int, neighbours: Neighbours, accounting: Accounting
-) -> float:
-    """GaussMix's γ, the eigenvalue that the covariance has at least."""
-    mixtures = Mixtures.of_records(dimension, delta)
+def noise_for(
+    epsilon: float, delta: float, mixtures: Mixtures, neighbours: Neighbours, accounting: Accounting
+) -> MixtureNoise:
+    """γ and σ: as published, or times the least factor that keeps (ε, δ) all told."""
+    share = (epsilon / 2, 0.75 * delta) if mixtures.gradients else (epsilon, delta)
+    gamma = renyi_gamma(*share, mixtures, neighbours)
+    sigma = math.sqrt(mixtures.steps) / mu_of(epsilon / 2, delta / 4)  # of gradients, if any
+
+    def times(factor: float) -> MixtureNoise:
+        return MixtureNoise(factor * gamma, factor * sigma)
+
     if accounting == "published":
-        return renyi_gamma(epsilon, delta, mixtures, neighbours)
-    return least(
-        lambda gamma: mixtures.kept(epsilon, gamma, neighbours) <= delta,
-        mixtures.square * math.sqrt(mixtures.count) / epsilon,
-    )
+        return times(1.0)
+    return times(least(lambda one: mixtures.kept(epsilon, times(one), neighbours) <= delta, 1.0))
 
 
 class GaussMixRegressor(AccountedRegressor):
@@ -231,36 +240,10 @@ class GaussMixRegressor(AccountedRegressor):
     def _weights(self, x: FloatArray, y: FloatArray, generator: np.random.Generator) -> FloatArray:
         z, d = np.column_stack([x, y]), x.shape[1]
         gram, mixtures = z.T @ z, Mixtures.of_records(d, self.delta)
-        gamma = gamma_for(self.epsilon, self.delta, d, self.neighbours, self.accounting)
-        lift = mixtures.lift(gram, gamma, generator)
+        terms = self.epsilon, self.delta, mixtures, self.neighbours, self.accounting
+        lift = mixtures.lift(gram, noise_for(*terms).gamma, generator)
         mixed = sketch(gram, lift, mixtures.count, generator)
         return np.asarray(np.linalg.lstsq(mixed[:, :-1], mixed[:, -1], rcond=None)[0])
-
-
-class MixtureNoise(NamedTuple):
-    """γ, the least eigenvalue of a mixture's covariance, and σ of a gradient that moves by one."""
-
-    gamma: float
-    sigma: float
-
-
-@lru_cache(maxsize=1024)
-def noise_for(
-    epsilon: float,
-    delta: float,
-    dimension: int,
-    steps: int,
-    neighbours: Neighbours,
-    accounting: Accounting,
-) -> MixtureNoise:
-    """Iterative Hessian Mixing's γ and σ."""
-    mixtures = Mixtures.of_features(dimension, delta, steps)
-    gamma = renyi_gamma(epsilon / 2, 0.75 * delta, mixtures, neighbours)
-    sigma = math.sqrt(steps) / mu_of(epsilon / 2, delta / 4)
-    if accounting == "published":
-        return MixtureNoise(gamma, sigma)
-    factor = least(lambda f: mixtures.kept(epsilon, f * gamma, neighbours, f * sigma) <= delta, 1.0)
-    return MixtureNoise(gamma * factor, sigma * factor)
 
 
 class IterativeHessianMixingRegressor(AccountedRegressor):
@@ -271,14 +254,14 @@ class IterativeHessianMixingRegressor(AccountedRegressor):
     """
 
     source = "Lev et al. 2026, Iterative Hessian Mixing"
-    wholes = ("steps",)
 
     steps: int = 3
 
     def _weights(self, x: FloatArray, y: FloatArray, generator: np.random.Generator) -> FloatArray:
         d = x.shape[1]
         gram, mixtures = x.T @ x, Mixtures.of_features(d, self.delta, self.steps)
-        noise = noise_for(self.epsilon, self.delta, d, self.steps, self.neighbours, self.accounting)
+        terms = self.epsilon, self.delta, mixtures, self.neighbours, self.accounting
+        noise = noise_for(*terms)
         lift, count = mixtures.lift(gram, noise.gamma, generator), mixtures.count
         reach = 2.0 if self.neighbours == "replace" else 1.0
         weights = np.zeros(d)

@@ -44,9 +44,7 @@ is the rival that we compare with.
 """
 
 import math
-from dataclasses import dataclass
-from functools import lru_cache
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -60,38 +58,23 @@ from blurfit.theory.moments import Neighbours
 from blurfit_lab.rivals.rival import ApproximateRival, Risk, RivalRegressor, SquaredRisk
 
 Accounting = Literal["published", "exact"]
-ACCOUNTINGS: tuple[Accounting, ...] = ("published", "exact")
 RELEASES = 3  # the smallest eigenvalue, G and c
 _ROUNDING = 1 + 1e-9  # noise is rounded up, by far more than μ(ε, δ) errs
 FAILURE = 0.05  # ρ, the probability that the forecast of the noise's norm fails
 
 
-@dataclass(frozen=True)
-class Sensitivities:
-    """How far one person moves the smallest eigenvalue, G and c."""
+class Sensitivities(NamedTuple):
+    """How far one person moves the smallest eigenvalue, G and c, for ‖x‖ ≤ 1 and |y| ≤ 1."""
 
     eigenvalue: float
     gram: float
     moment: float
 
-    @classmethod
-    def of(cls, neighbours: Neighbours) -> "Sensitivities":
-        """Δ₁, Δ₂ and Δ₃ for ‖x‖ ≤ 1 and |y| ≤ 1."""
-        if neighbours == "replace":
-            return cls(1.0, math.sqrt(2), 2.0)
-        return cls(1.0, 1.0, 1.0)
 
-
-@lru_cache(maxsize=256)
-def noise_multiplier(epsilon: float, delta: float, accounting: Accounting = "published") -> float:
-    """k = √(ln(6/δ))/(ε/3) as published, or √3/μ(ε, δ).
-
-    >>> round(noise_multiplier(0.1, 0.01), 1), round(noise_multiplier(0.1, 0.01, "exact"), 1)
-    (75.9, 16.5)
-    """
-    if accounting == "exact":
-        return math.sqrt(RELEASES) / mu_of(epsilon, delta) * _ROUNDING
-    return math.sqrt(math.log(6 / delta)) / (epsilon / 3)
+SENSITIVITIES: dict[Neighbours, Sensitivities] = {
+    "replace": Sensitivities(1.0, math.sqrt(2), 2.0),
+    "zero-out": Sensitivities(1.0, 1.0, 1.0),
+}
 
 
 def noisy_gram(
@@ -123,7 +106,6 @@ class AccountedRegressor(ApproximateRival, RivalRegressor):
     """
 
     published_neighbours = "zero-out"
-    choices = (("accounting", ACCOUNTINGS),)
 
     accounting: Accounting = "published"
 
@@ -147,8 +129,15 @@ class AdaSSPRegressor(AccountedRegressor):
 
     @property
     def multiplier(self) -> float:
-        """k, the noise of a quantity that one person moves by one."""
-        return noise_multiplier(self.epsilon, self.delta, self.accounting)
+        """k, the noise of a quantity that one person moves by one.
+
+        >>> published, exact = AdaSSPRegressor(), AdaSSPRegressor(accounting="exact")
+        >>> round(published.multiplier, 2), round(exact.multiplier, 2)
+        (11.85, 7.32)
+        """
+        if self.accounting == "exact":
+            return math.sqrt(RELEASES) / mu_of(self.epsilon, self.delta) * _ROUNDING
+        return math.sqrt(math.log(6 / self.delta)) / (self.epsilon / 3)
 
     def release(self, risk: Risk, generator: np.random.Generator) -> FloatArray:
         """Three releases, and what follows from them."""
@@ -159,7 +148,7 @@ class AdaSSPRegressor(AccountedRegressor):
     def from_sums(self, sums: Statistics, generator: np.random.Generator) -> FloatArray:
         """From G = Σxxᵀ and c = Σyx."""
         d, k = sums.dimension, self.multiplier
-        reach, tail = Sensitivities.of(self.neighbours), math.sqrt(math.log(6 / self.delta))
+        reach, tail = SENSITIVITIES[self.neighbours], math.sqrt(math.log(6 / self.delta))
         forecast = math.sqrt(d * math.log(2 * d * d / FAILURE))
         gram = noisy_gram(sums.gram, k, reach, tail=tail, forecast=forecast, generator=generator)
         moment = sums.moment + k * reach.moment * generator.standard_normal(d)
@@ -167,23 +156,7 @@ class AdaSSPRegressor(AccountedRegressor):
 
 
 Calibration = Literal["exact", "code"]
-CALIBRATIONS: tuple[Calibration, ...] = ("exact", "code")
 TAIL = 1.96  # deviations that the ridge allows for
-
-
-@lru_cache(maxsize=256)
-def boosted_noise_multiplier(
-    epsilon: float, delta: float, rounds: int, calibration: Calibration = "exact"
-) -> float:
-    """σ = √(T + 2)/μ(ε, δ); the public code takes μ(ε, δ).
-
-    >>> round(boosted_noise_multiplier(1, 1e-6, 100), 1)
-    42.7
-    >>> round(boosted_noise_multiplier(1, 1e-6, 100, "code"), 3)
-    0.237
-    """
-    mu = mu_of(epsilon, delta)
-    return mu if calibration == "code" else math.sqrt(rounds + 2) / mu * _ROUNDING
 
 
 class BoostedAdaSSPRegressor(ApproximateRival, RivalRegressor):
@@ -196,8 +169,6 @@ class BoostedAdaSSPRegressor(ApproximateRival, RivalRegressor):
 
     source = "Tang et al. 2023, BoostedAdaSSP"
     published_neighbours = "zero-out"
-    choices = (("calibration", CALIBRATIONS),)
-    wholes = ("rounds",)
 
     rounds: int = 100
     calibration: Calibration = "exact"
@@ -205,17 +176,20 @@ class BoostedAdaSSPRegressor(ApproximateRival, RivalRegressor):
     @property
     def objection(self) -> str | None:
         """The public code's noise is not enough."""
-        if self.calibration == "exact":
-            return None
-        return (
-            f"calibration='code' sets sigma = mu as the public code does, and keeps "
-            f"epsilon={self.epsilon_kept:.4g}; calibration='exact' keeps the promise."
-        )
+        kept = f"keeps epsilon={self.epsilon_kept:.4g}; calibration='exact' keeps the promise."
+        code = f"calibration='code' sets sigma = mu as the public code does, and {kept}"
+        return code if self.calibration == "code" else None
 
     @property
     def multiplier(self) -> float:
-        """σ, the noise of a quantity that one person moves by one."""
-        return boosted_noise_multiplier(self.epsilon, self.delta, self.rounds, self.calibration)
+        """σ, the noise of a quantity that one person moves by one.
+
+        >>> exact, code = BoostedAdaSSPRegressor(), BoostedAdaSSPRegressor(calibration="code")
+        >>> round(exact.multiplier, 1), round(code.multiplier, 3)
+        (42.7, 0.237)
+        """
+        mu = mu_of(self.epsilon, self.delta)
+        return mu if self.calibration == "code" else math.sqrt(self.rounds + 2) / mu * _ROUNDING
 
     @property
     def epsilon_kept(self) -> float:
@@ -223,7 +197,7 @@ class BoostedAdaSSPRegressor(ApproximateRival, RivalRegressor):
         return epsilon_of(math.sqrt(self.rounds + 2) / self.multiplier, self.delta)
 
     def _weights(self, x: FloatArray, y: FloatArray, generator: np.random.Generator) -> FloatArray:
-        d, sigma, reach = x.shape[1], self.multiplier, Sensitivities.of(self.neighbours)
+        d, sigma, reach = x.shape[1], self.multiplier, SENSITIVITIES[self.neighbours]
         forecast = TAIL * math.sqrt(d)
         gram = noisy_gram(x.T @ x, sigma, reach, tail=TAIL, forecast=forecast, generator=generator)
         inverse = np.linalg.pinv(gram, hermitian=True)

@@ -58,11 +58,11 @@ normal variable: the two-sided tail costs a factor of 2 in δ.) So (ε, δ) is k
     χ₁:  δ ≥ 2δ_G(m, ε − J) if ε̂ ≥ 0, else 1 − e^ε̂ + 2e^ε̂·δ_G(m, m²/2)   (their theorem)
     χ₂:  δ ≥ m√(π/2)·e^{−(ε̂/m)²/2}·erfcx((ε̂/m + m)/√2) if ε̂ ≥ 0
 
-with the Gaussian profile δ_G. Their J is −ln(1 − β/ridge); ln(1 + β/ridge) is less and enough,
-because the table with the record has a Hessian H ⪰ ridge·I + f''xxᵀ, so that 1 − f''xᵀH⁻¹x ≥ 1/(1 +
-β/ridge). As in their code, the ridge starts at 2β/ε and grows by a twentieth until σ ≤ 1.3 times
-the plain Gaussian mechanism's. (They release an approximate minimum with a little output noise;
-ours is exact to rounding.)
+with the Gaussian profile δ_G: *certified* in one dimension, or two. Their J is −ln(1 − β/ridge);
+ln(1 + β/ridge) is less and enough, because the table with the record has a Hessian H ⪰ ridge·I +
+f''xxᵀ, so that 1 − f''xᵀH⁻¹x ≥ 1/(1 + β/ridge). As in their code, the ridge starts at 2β/ε and
+grows by a twentieth until σ ≤ 1.3 times the plain Gaussian mechanism's. (They release an
+approximate minimum with a little output noise; ours is exact to rounding.)
 
 Least squares has no bounded slope. As the paper says for such losses, slopes are clipped: for a
 loss of w·x that is a convex loss again, here Huber's with |f'| ≤ L = `clip` and β = 1, so the
@@ -85,41 +85,21 @@ distributions of another library.
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
-from scipy.special import erfcx
 
+from blurfit import errors
 from blurfit.data import FloatArray
-from blurfit.errors import (
-    InvalidValueError,
-    NotCertifiedError,
-    inside_unit_interval,
-    nonnegative,
-    positive,
-)
 from blurfit.estimators.base import FitGuarantee
-from blurfit.theory.gaussian import delta_of, mu_of, root_of_increasing
+from blurfit.theory.gaussian import mu_of
 from blurfit.theory.gradient_delta import least_sigma_b
 from blurfit.theory.moments import Neighbours
-from blurfit_lab.rivals.rival import (
-    RESIDUAL_ALLOWED,
-    ApproximateRival,
-    InBall,
-    PureRival,
-    Risk,
-    Rival,
-    RivalClassifier,
-    RivalRegressor,
-    exponential_in_norm,
-    into_ball,
-)
+from blurfit_lab.rivals import rival
+from blurfit_lab.rivals.rival import Risk, RivalClassifier, RivalRegressor
 
 _LARGEST = 700.0  # e⁷⁰⁰ is still a number
 _ROUNDING = 1 + 1e-9  # noise is rounded up, by far more than the functions here err
-PUBLIC = FitGuarantee(
-    None, None, "replace", False, "NOT PRIVATE: no noise is added. For comparisons only."
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +111,7 @@ class Perturbed:
     after: FloatArray | float = 0.0
 
 
-class Minimising(Rival):
+class Minimising(rival.Rival):
     """A rival that releases a minimiser."""
 
     def perturbed(self, risk: Risk, generator: np.random.Generator) -> Perturbed:
@@ -142,7 +122,7 @@ class Minimising(Rival):
         """The minimiser, what is added to it, and the way back into the ball."""
         asked = self.perturbed(risk, generator)
         found = risk.minimiser(asked.ridge, asked.linear) + asked.after
-        return into_ball(found, risk.weight_bound)
+        return rival.into_ball(found, risk.weight_bound)
 
 
 class NonPrivate(Minimising):
@@ -161,8 +141,9 @@ class NonPrivate(Minimising):
 
     def promise(self) -> FitGuarantee:
         """Nothing."""
-        nonnegative(ridge=self.ridge)
-        return PUBLIC
+        errors.nonnegative(ridge=self.ridge)
+        told = "NOT PRIVATE: no noise is added. For comparisons only."
+        return FitGuarantee(None, None, "replace", False, told)
 
     def perturbed(self, risk: Risk, generator: np.random.Generator) -> Perturbed:  # noqa: ARG002
         """The objective itself."""
@@ -189,12 +170,7 @@ def forecast_ridge(risk: Risk, epsilon: float, neighbours: Neighbours) -> float:
     return float((2 * risk.count * risk.dimension * spread**2) ** (1 / 3))
 
 
-def sensitivity(risk: Risk, ridge: float, neighbours: Neighbours) -> float:
-    """Δ = change/Λ: how far one person can move the minimiser."""
-    return risk.gradient_change(neighbours) / ridge
-
-
-class OutputPerturbation(PureRival, Minimising):
+class OutputPerturbation(rival.PureRival, Minimising):
     """The minimiser plus noise.
 
     Args:
@@ -210,21 +186,21 @@ class OutputPerturbation(PureRival, Minimising):
         """ε-DP, for a positive ridge."""
         if self.ridge is not None:
             if self.ridge == 0:
-                raise InvalidValueError(
+                raise errors.InvalidValueError(
                     f"Expected ridge={self.ridge!r} > 0: without it one person can move the "
                     "minimiser without bound. None takes a public default."
                 )
-            positive(ridge=self.ridge)
+            errors.positive(ridge=self.ridge)
         return super().promise()
 
     def perturbed(self, risk: Risk, generator: np.random.Generator) -> Perturbed:
         """The ridge, and noise for afterwards."""
         ridge = self.ridge or forecast_ridge(risk, self.epsilon, self.neighbours)
-        rate = self.epsilon / sensitivity(risk, ridge, self.neighbours)
-        return Perturbed(ridge, after=exponential_in_norm(risk.dimension, rate, generator))
+        rate = self.epsilon / (risk.gradient_change(self.neighbours) / ridge)
+        return Perturbed(ridge, after=rival.exponential_in_norm(risk.dimension, rate, generator))
 
 
-class OutputPerturbationRegressor(OutputPerturbation, InBall, RivalRegressor):
+class OutputPerturbationRegressor(OutputPerturbation, rival.InBall, RivalRegressor):
     """Least squares in a ball, plus noise."""
 
 
@@ -233,43 +209,28 @@ class OutputPerturbationClassifier(OutputPerturbation, RivalClassifier):
 
 
 GaussianRule = Literal["published", "certified"]
-GAUSSIAN_RULES: tuple[GaussianRule, ...] = ("published", "certified")
 
 
-@dataclass(frozen=True)
-class Perturbation:
+class Perturbation(NamedTuple):
     """The standard deviation of b, and the ridge with it."""
 
     scale: float
     ridge: float
 
 
-def gaussian(
-    epsilon: float, delta: float, curvature: float, change: float, ridge: float
-) -> Perturbation:
-    """Kifer, Smith and Thakurta 2012, Algorithm 1: σ = change·√(8 ln(2/δ) + 4ε)/ε, ridge ≥ 2λ/ε."""
-    scale = change * math.sqrt(8 * math.log(2 / delta) + 4 * epsilon) / epsilon
-    return Perturbation(scale, max(ridge, 2 * curvature / epsilon))
-
-
 def certified(
-    epsilon: float,
-    delta: float,
-    curvature: float,
-    change: float,
-    ridge: float,
-    *,
-    dimension: int,
-    split: float,
+    epsilon: float, delta: float, curvature: float, change: float, ridge: float, dimension: int
 ) -> Perturbation:
-    """σ = change/m, with J = ln(1 + λ/ridge) at most split·ε: lab/docs/certified.md at σ_u = 0."""
-    ridge = max(ridge, curvature / math.expm1(min(split * epsilon, _LARGEST)))
+    """σ = change/m for this ridge and its J: lab/docs/certified.md at σ_u = 0.
+
+    The gradient's change lies in so many dimensions, of which two matter.
+    """
     headroom = epsilon - math.log1p(curvature / ridge)
     scale = least_sigma_b(headroom, delta, 0.0, change, dimension)
     return Perturbation(scale * _ROUNDING, ridge)
 
 
-class GaussianObjective(ApproximateRival, Minimising):
+class GaussianObjective(rival.ApproximateRival, Minimising):
     """A rival that minimises with a ridge and a Gaussian linear term."""
 
     def perturbation(self, risk: Risk) -> Perturbation:
@@ -294,7 +255,6 @@ class ObjectivePerturbation(GaussianObjective):
     source = "Kifer, Smith and Thakurta 2012, objective perturbation"
     published_neighbours = "zero-out"
     proved = False  # but for rule="certified"
-    choices = (("rule", GAUSSIAN_RULES),)
 
     ridge: float = 0.0
     rule: GaussianRule = "published"
@@ -302,8 +262,8 @@ class ObjectivePerturbation(GaussianObjective):
 
     def promise(self) -> FitGuarantee:
         """(ε, δ)-DP; proved if certified."""
-        nonnegative(ridge=self.ridge)
-        inside_unit_interval(split=self.split)
+        errors.nonnegative(ridge=self.ridge)
+        errors.inside_unit_interval(split=self.split)
         return super().promise()
 
     @property
@@ -318,14 +278,16 @@ class ObjectivePerturbation(GaussianObjective):
 
     def perturbation(self, risk: Risk) -> Perturbation:
         """Noise and ridge by the rule."""
-        change = risk.gradient_change(self.neighbours)
-        terms = (self.epsilon, self.delta, risk.curvature, change, self.ridge)
+        change, epsilon = risk.gradient_change(self.neighbours), self.epsilon
         if self.rule == "published":
-            return gaussian(*terms)
-        return certified(*terms, dimension=risk.dimension, split=self.split)
+            scale = change * math.sqrt(8 * math.log(2 / self.delta) + 4 * epsilon) / epsilon
+            return Perturbation(scale, max(self.ridge, 2 * risk.curvature / epsilon))
+        least = risk.curvature / math.expm1(min(self.split * epsilon, _LARGEST))
+        terms = epsilon, self.delta, risk.curvature, change, max(self.ridge, least)
+        return certified(*terms, risk.dimension)
 
 
-class ObjectivePerturbationRegressor(ObjectivePerturbation, InBall, RivalRegressor):
+class ObjectivePerturbationRegressor(ObjectivePerturbation, rival.InBall, RivalRegressor):
     """Least squares in a ball, its objective perturbed; (ε, δ)-DP."""
 
 
@@ -333,65 +295,8 @@ class ObjectivePerturbationClassifier(ObjectivePerturbation, RivalClassifier):
     """Logistic regression, its objective perturbed; (ε, δ)-DP."""
 
 
-MOST_STEPS = 500
 MOST_NOISE = 1.3  # times the plain Gaussian mechanism's
 GROWTH = 1.05
-
-
-def huber_minimiser(
-    x: FloatArray, y: FloatArray, *, clip: float, ridge: float, linear: FloatArray
-) -> FloatArray:
-    """argmin Σh(y − w·x) + ½·ridge·‖w‖² + linear·w, with a gradient of zero but for rounding.
-
-    h(r) = ½r² for |r| ≤ clip, and clip·|r| − ½clip² beyond. Each step solves for the parabola of
-    the records that are not clipped, and is halved until the objective falls; this is piecewise
-    quadratic and strictly convex, so the steps end at the minimum.
-    """
-    weights = np.zeros(x.shape[1])
-    size = clip * len(y) + float(np.linalg.norm(linear)) + ridge
-
-    def objective(w: FloatArray) -> float:
-        r = np.abs(y - x @ w)
-        losses = np.where(r <= clip, r * r / 2, clip * r - clip * clip / 2)
-        return float(losses.sum() + ridge * (w @ w) / 2 + linear @ w)
-
-    value = objective(weights)
-    for _ in range(MOST_STEPS):
-        residuals = y - x @ weights
-        gradient = ridge * weights + linear - np.clip(residuals, -clip, clip) @ x
-        if np.linalg.norm(gradient) <= RESIDUAL_ALLOWED * (size + ridge * np.linalg.norm(weights)):
-            return weights
-        inside = x[np.abs(residuals) <= clip]
-        step = np.linalg.solve(inside.T @ inside + ridge * np.eye(len(weights)), gradient)
-        slope = float(gradient @ step)
-        for share in 0.5 ** np.arange(31):
-            further = weights - share * step
-            lower = objective(further)
-            if lower <= value - 1e-4 * share * slope + 1e-14 * abs(value):
-                break
-        weights, value = further, lower
-    raise NotCertifiedError(
-        f"The minimiser of {len(y)} clipped losses with ridge={ridge:.3g} was not found to "
-        f"{RESIDUAL_ALLOWED}. Give a larger clip, so that fewer records are cut."
-    )
-
-
-def delta_kept(m: float, headroom: float, neighbours: Neighbours) -> float:
-    """E[(1 − exp(headroom − m²/2 − mX))₊] with headroom = ε − J, X ~ χ₁ or χ₂.
-
-    >>> round(delta_kept(0.5, 1.0, "zero-out"), 4) == round(2 * delta_of(0.5, 1.0), 4)
-    True
-    """
-    left = headroom - m * m / 2
-    if neighbours == "zero-out":
-        if left >= 0:
-            return 2 * delta_of(m, headroom)
-        return -math.expm1(left) + math.exp(left) * 2 * delta_of(m, m * m / 2)
-    start = max(0.0, left / m)
-    tail = m * math.sqrt(math.pi / 2) * float(erfcx((start + m) / math.sqrt(2)))
-    if left >= 0:
-        return math.exp(-start * start / 2) * tail
-    return -math.expm1(left) + math.exp(left) * tail
 
 
 @lru_cache(maxsize=1024)
@@ -401,19 +306,13 @@ def calibrate(
     """The least ridge of the sequence 2β/ε·1.05ᵏ whose least σ is at most 1.3·change/μ(ε, δ)."""
     ridge, most = 2 * curvature / epsilon, MOST_NOISE * change / mu_of(epsilon, delta)
     while True:
-        headroom = epsilon - math.log1p(curvature / ridge)
-        if headroom > 0:  # else J alone is too much
-            m = root_of_increasing(
-                lambda m, left=headroom: (  # type: ignore[misc]
-                    math.log(max(delta_kept(m, left, neighbours), 1e-300)) - math.log(delta)
-                ),
-                guess=mu_of(headroom, delta),
-            )
-            scale = change / m * _ROUNDING
-            # Two-sided tails may cost more than a factor of 1.3 at any ridge: then J ≤ ε/50 is
-            # enough.
-            if scale <= most or epsilon - headroom < epsilon / 50:
-                return Perturbation(scale, ridge)
+        determinant = math.log1p(curvature / ridge)
+        if determinant < epsilon:  # else J alone is too much
+            dimension = 1 if neighbours == "zero-out" else 2
+            found = certified(epsilon, delta, curvature, change, ridge, dimension)
+            # Two-sided tails may cost more than 1.3 times at any ridge: J ≤ ε/50 is enough then.
+            if found.scale <= most or determinant < epsilon / 50:
+                return found
         ridge *= GROWTH
 
 
@@ -442,35 +341,16 @@ class GeneralisedObjectivePerturbationRegressor(GeneralisedObjectivePerturbation
 
     clip: float = 1.0
 
-    def _weights(self, x: FloatArray, y: FloatArray, generator: np.random.Generator) -> FloatArray:
-        positive(clip=self.clip)
-        change = self.clip * (2.0 if self.neighbours == "replace" else 1.0)
-        found = calibrate(self.epsilon, self.delta, 1.0, change, self.neighbours)
-        noise = np.asarray(found.scale * generator.standard_normal(x.shape[1]))
-        return huber_minimiser(x, y, clip=self.clip, ridge=found.ridge, linear=noise)
+    def promise(self) -> FitGuarantee:
+        """(ε, δ)-DP, for a positive clip."""
+        errors.positive(clip=self.clip)
+        return super().promise()
+
+    def _risk(self, x: FloatArray, y: FloatArray) -> Risk:
+        return rival.HuberRisk([(x, y)], clip=self.clip)
 
 
-def descend(
-    risk: Risk,
-    *,
-    radius: float | None,
-    deviation: float,
-    steps: int,
-    runs: int,
-    generator: np.random.Generator,
-) -> FloatArray:
-    """T noisy gradients, `runs` times at once: (runs, d)."""
-    weights, mean = np.zeros((runs, risk.dimension)), np.zeros((runs, risk.dimension))
-    rate = 1.0 / (risk.count * risk.curvature)
-    for step in range(steps):
-        noise = deviation * generator.standard_normal(weights.shape)
-        weights = into_ball(weights - rate * (risk.gradients(weights) + noise), radius)
-        if step >= steps // 2:
-            mean += weights / (steps - steps // 2)
-    return mean
-
-
-class GradientPerturbation(ApproximateRival, InBall):
+class GradientPerturbation(rival.ApproximateRival, rival.InBall):
     """Noisy gradient descent.
 
     Args:
@@ -479,7 +359,6 @@ class GradientPerturbation(ApproximateRival, InBall):
 
     source = "Bassily, Smith and Thakurta 2014, noisy gradient descent"
     published_neighbours = "replace"
-    wholes = ("steps",)
 
     steps: int = 512
 
@@ -490,15 +369,21 @@ class GradientPerturbation(ApproximateRival, InBall):
 
     def release(self, risk: Risk, generator: np.random.Generator) -> FloatArray:
         """The descent along whole gradients, which a risk can tell."""
-        (weights,) = descend(
-            risk,
-            radius=self._ball(risk.dimension),
-            deviation=self.deviation(risk),
-            steps=self.steps,
-            runs=1,
-            generator=generator,
-        )
-        return np.asarray(weights)
+        return np.asarray(self.descend(risk, self.deviation(risk), generator)[0])
+
+    def descend(
+        self, risk: Risk, deviation: float, generator: np.random.Generator, runs: int = 1
+    ) -> FloatArray:
+        """T gradients with noise of this deviation, `runs` times at once: (runs, d)."""
+        weights, mean = np.zeros((2, runs, risk.dimension))
+        rate, first = 1.0 / (risk.count * risk.curvature), self.steps // 2
+        for step in range(self.steps):
+            noise = deviation * generator.standard_normal(weights.shape)
+            moved = weights - rate * (risk.gradients(weights) + noise)
+            weights = rival.into_ball(moved, self._ball(risk.dimension))
+            if step >= first:
+                mean += weights / (self.steps - first)
+        return mean
 
 
 class GradientPerturbationRegressor(GradientPerturbation, RivalRegressor):

@@ -27,6 +27,7 @@ Rivals are for comparing. They draw their noise in floating point, whose last bi
 than the formula (Mironov 2012); the estimators of this package do not.
 """
 
+import typing
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -34,34 +35,19 @@ from typing import Any, ClassVar, Self, dataclass_transform
 
 import numpy as np
 from scipy.special import expit
-from sklearn.base import (  # type: ignore[import-untyped]
-    BaseEstimator,
-    ClassifierMixin,
-    RegressorMixin,
-)
+from sklearn import base  # type: ignore[import-untyped]
+from sklearn.utils import validation  # type: ignore[import-untyped]
 from sklearn.utils.multiclass import check_classification_targets  # type: ignore[import-untyped]
-from sklearn.utils.validation import (  # type: ignore[import-untyped]
-    check_is_fitted,
-    validate_data,
-)
 
+from blurfit import errors
 from blurfit.data import AnyArray, FloatArray
-from blurfit.errors import (
-    InfeasibleError,
-    InvalidValueError,
-    NotCertifiedError,
-    inside_unit_interval,
-    one_of,
-    positive,
-    whole,
-)
 from blurfit.estimators.base import FitGuarantee, free_name
 from blurfit.estimators.rows import bounded_columns
 from blurfit.learning.solver import minimise
 from blurfit.learning.sums import Statistics
 from blurfit.schema.schema import Binary, Coefficients, Numeric, Schema
 from blurfit.simulation import generator_for
-from blurfit.theory.moments import NEIGHBOURS, Neighbours
+from blurfit.theory.moments import Neighbours
 
 ROWS_AT_ONCE = 8192  # stay in the processor's cache
 RESIDUAL_ALLOWED = 1e-10  # of ‖gradient‖, relative to the size of what it adds up
@@ -90,7 +76,7 @@ class SquaredRisk:
     def gradient_change(self, neighbours: Neighbours) -> float:
         """‖(xxᵀ − x'x'ᵀ)w − (yx − y'x')‖ ≤ η + 2, and ‖xxᵀw − yx‖ ≤ η + 1."""
         if self.weight_bound is None:
-            raise InfeasibleError(
+            raise errors.InfeasibleError(
                 "Squared loss needs a weight_bound here: its gradient is bounded only where the "
                 "weights are. Give weight_bound=4.0, say."
             )
@@ -108,8 +94,8 @@ class SquaredRisk:
 
 
 @dataclass(frozen=True, eq=False)
-class LogisticRisk:
-    """Σln(1 + e^{−y w·x}) over the rows of `parts`, pairs of x (n_i, d) and y (n_i,) = ±1.
+class RowsRisk:
+    """A sum of losses over the rows of `parts`, pairs of x (n_i, d) and y (n_i,).
 
     Parts are views into one table, so that windows of it cost no memory. The gradient is bounded
     everywhere, so there is no ball.
@@ -117,9 +103,12 @@ class LogisticRisk:
 
     parts: Sequence[tuple[FloatArray, FloatArray]]
     start: FloatArray | None = None  # where to look first: it changes the time, not the answer
+    clip: float = 1.0  # the largest slope of a record, of Huber's loss
 
-    curvature: float = field(default=0.25, init=False)
-    weight_bound: None = field(default=None, init=False)
+    curvature: ClassVar[float] = 1.0
+    weight_bound: ClassVar[None] = None
+    typical: ClassVar[float] = 1.0  # slope of a record, over the largest
+    remedy: ClassVar[str]  # where no minimum is found
 
     @property
     def count(self) -> int:
@@ -132,34 +121,34 @@ class LogisticRisk:
         return int(self.parts[0][0].shape[1])
 
     def gradient_change(self, neighbours: Neighbours) -> float:
-        """∇ℓ = −y·σ(−y w·x)·x is at most 1 long, and two of them at most 2 apart."""
-        return 2.0 if neighbours == "replace" else 1.0
+        """∇ℓ = f'(w·x)·x is at most `clip` long, and two of them at most twice that apart."""
+        return self.clip * (2.0 if neighbours == "replace" else 1.0)
 
     def gradients(self, weights: FloatArray) -> FloatArray:
-        """Σ(σ(w·x) − [y = 1])·x: the label enters only by Σ[y = 1]x, so one pass serves all k."""
+        """Σf'(w·x)·x at k weights, in one pass."""
         total = np.zeros((self.dimension, len(weights)))
         for x, y in self._blocks():
-            slopes = _sigmoid(x @ weights.T)
-            slopes -= (y > 0)[:, None]
-            total += x.T @ slopes
+            total += x.T @ self._slopes(x @ weights.T, y[:, None])
         return np.asarray(total.T)
 
     def hessian(self, weights: FloatArray) -> FloatArray:
-        """Σσ(w·x)σ(−w·x)·xxᵀ at one w."""
+        """Σf''(w·x)·xxᵀ at one w."""
         total = np.zeros((self.dimension, self.dimension))
-        for x, _ in self._blocks():
-            z = x @ weights
-            total += x.T @ (x * (expit(z) * expit(-z))[:, None])
+        for x, y in self._blocks():
+            total += x.T @ (x * self._bends(x @ weights, y)[:, None])
         return total
 
-    @cached_property
-    def _first(self) -> FloatArray:
-        """The Hessian where all problems start."""
-        return self.hessian(self._begin)
+    def _slopes(self, z: FloatArray, y: FloatArray) -> FloatArray:
+        raise NotImplementedError  # pragma: no cover
 
-    @property
-    def _begin(self) -> FloatArray:
-        return np.zeros(self.dimension) if self.start is None else self.start
+    def _bends(self, z: FloatArray, y: FloatArray) -> FloatArray:
+        raise NotImplementedError  # pragma: no cover
+
+    @cached_property
+    def _first(self) -> tuple[FloatArray, FloatArray]:
+        """Where all problems start, and the Hessian there."""
+        begin = np.zeros(self.dimension) if self.start is None else self.start
+        return begin, self.hessian(begin)
 
     def minimiser(self, ridge: float, linear: FloatArray | float = 0.0) -> FloatArray:
         """By Newton's steps: with the first Hessian as long as that halves the gradient, then with
@@ -171,14 +160,14 @@ class LogisticRisk:
         def slope(weights: FloatArray) -> FloatArray:
             return np.asarray(self.gradients(weights[None])[0] + ridge * weights + linear)
 
-        weights, shared = self._begin, True
+        (weights, first), shared = self._first, True
         gradient = slope(weights)
         for _ in range(200):
             size = float(np.linalg.norm(gradient))
             addends = ridge * np.linalg.norm(weights) + np.linalg.norm(linear)
-            if size <= RESIDUAL_ALLOWED * (0.5 * self.count + addends):  # ½ for each record
+            if size <= RESIDUAL_ALLOWED * (self.typical * self.clip * self.count + addends):
                 return weights
-            H = self._first if shared else self.hessian(weights)
+            H = first if shared else self.hessian(weights)
             step = np.linalg.solve(H + ridge * np.eye(self.dimension), gradient)
             for share in [1.0] if shared else 0.5 ** np.arange(30):
                 further = slope(weights - share * step)
@@ -189,9 +178,9 @@ class LogisticRisk:
                 if not shared:
                     break
                 shared = False
-        raise NotCertifiedError(
-            f"The minimiser of {self.count} logistic losses with ridge={ridge:.3g} was not found "
-            f"to {RESIDUAL_ALLOWED}: the classes may be separable. Give a larger ridge."
+        raise errors.NotCertifiedError(
+            f"The minimiser of {self.count} losses with ridge={ridge:.3g} was not found to "
+            f"{RESIDUAL_ALLOWED}{self.remedy}."
         )
 
     def _blocks(self) -> Iterator[tuple[FloatArray, FloatArray]]:
@@ -201,20 +190,37 @@ class LogisticRisk:
                 yield x[rows], y[rows]
 
 
+class LogisticRisk(RowsRisk):
+    """Σln(1 + e^{−y w·x}), y = ±1."""
+
+    curvature, typical = 0.25, 0.5
+    remedy = ": the classes may be separable. Give a larger ridge"
+
+    def _slopes(self, z: FloatArray, y: FloatArray) -> FloatArray:
+        """σ(w·x) − [y = 1], as 1/(1 + e^{−z}) in place: several times as fast as `expit`."""
+        np.negative(z, out=z)
+        with np.errstate(over="ignore"):  # where σ is 0 to all digits
+            np.exp(z, out=z)
+        return np.asarray(np.reciprocal(z + 1.0, out=z) - (y > 0))
+
+    def _bends(self, z: FloatArray, y: FloatArray) -> FloatArray:  # noqa: ARG002
+        return np.asarray(expit(z) * expit(-z))
+
+
+class HuberRisk(RowsRisk):
+    """Σh(y − w·x), h(r) = ½r² for |r| ≤ clip and clip·|r| − ½clip² beyond: clipped slopes."""
+
+    remedy = ". Give a larger clip, so that fewer records are cut"
+
+    def _slopes(self, z: FloatArray, y: FloatArray) -> FloatArray:
+        return np.clip(z - y, -self.clip, self.clip)
+
+    def _bends(self, z: FloatArray, y: FloatArray) -> FloatArray:
+        return np.asarray(np.abs(z - y) <= self.clip, dtype=float)
+
+
 # A sum of losses over records, with the bounds that privacy rests upon.
-Risk = SquaredRisk | LogisticRisk
-
-
-def _sigmoid(z: FloatArray) -> FloatArray:
-    """σ(z) in place of z: 1/(1 + e^{−z}), several times as fast as `scipy.special.expit`.
-
-    Where e^{−z} overflows, σ is 0 to all digits.
-    """
-    np.negative(z, out=z)
-    with np.errstate(over="ignore"):
-        np.exp(z, out=z)
-    z += 1.0
-    return np.reciprocal(z, out=z)
+Risk = SquaredRisk | RowsRisk
 
 
 def exponential_in_norm(dimension: int, rate: float, generator: np.random.Generator) -> FloatArray:
@@ -238,7 +244,7 @@ def into_ball(weights: FloatArray, radius: float | None) -> FloatArray:
 
 @dataclass_transform(kw_only_default=True, eq_default=False)
 @dataclass(kw_only=True, eq=False, repr=False)  # as every subclass becomes one
-class Rival(BaseEstimator):  # type: ignore[misc]
+class Rival(base.BaseEstimator):  # type: ignore[misc]
     """Parameters and steps that all rivals have in common.
 
     Args:
@@ -257,8 +263,6 @@ class Rival(BaseEstimator):  # type: ignore[misc]
     published_neighbours: ClassVar[Neighbours | None]  # the relation of their proof
     trust: ClassVar[str] = "central"  # who fits sees the rows; "local", or "none" of privacy
     proved: ClassVar[bool] = True  # whether the promise is proved, by defaults
-    choices: ClassVar[Sequence[tuple[str, Sequence[str]]]] = ()  # what is one of some words
-    wholes: ClassVar[Sequence[str]] = ()  # what is a whole number
 
     bounds: Any = None
     fit_intercept: bool = True
@@ -323,7 +327,7 @@ def coefficients(schema: Schema, weights: FloatArray) -> Coefficients:
     return Coefficients(float(unit * (constants @ own + rest.sum()) + centre), effects)
 
 
-class RivalRegressor(RegressorMixin, Rival):  # type: ignore[misc]
+class RivalRegressor(base.RegressorMixin, Rival):  # type: ignore[misc]
     """Linear regression.
 
     Args:
@@ -339,14 +343,14 @@ class RivalRegressor(RegressorMixin, Rival):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from rows X and their targets y; what lies outside the bounds is clipped."""
-        values, target = validate_data(self, X, y, dtype="numeric", y_numeric=True)
+        values, target = validation.validate_data(self, X, y, dtype="numeric", y_numeric=True)
         self.coef_, self.intercept_ = self._fit(y, values, target)
         return self
 
     def predict(self, X: Any) -> FloatArray:
         """X·coef_ + intercept_, in the target's units."""
-        check_is_fitted(self)
-        values = validate_data(self, X, reset=False, dtype="numeric")
+        validation.check_is_fitted(self)
+        values = validation.validate_data(self, X, reset=False, dtype="numeric")
         return np.asarray(values @ self.coef_ + self.intercept_)
 
     def _target(self, name: str, /) -> Numeric | Binary:
@@ -358,7 +362,7 @@ class RivalRegressor(RegressorMixin, Rival):  # type: ignore[misc]
         return SquaredRisk(statistics, self._ball(x.shape[1]))
 
 
-class RivalClassifier(ClassifierMixin, Rival):  # type: ignore[misc]
+class RivalClassifier(base.ClassifierMixin, Rival):  # type: ignore[misc]
     """Logistic regression with two classes.
 
     Attributes:
@@ -373,11 +377,11 @@ class RivalClassifier(ClassifierMixin, Rival):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from rows X and their labels y; features outside the bounds are clipped."""
-        values, labels = validate_data(self, X, y, dtype="numeric")
+        values, labels = validation.validate_data(self, X, y, dtype="numeric")
         check_classification_targets(labels)
         classes, codes = np.unique(labels, return_inverse=True)
         if len(classes) != 2:
-            raise InvalidValueError(
+            raise errors.InvalidValueError(
                 f"Only binary classification is supported. Expected two classes, and y has "
                 f"{len(classes)} {'class' if len(classes) == 1 else 'classes'}: "
                 "MomentPerturbationClassifier takes several."
@@ -389,8 +393,8 @@ class RivalClassifier(ClassifierMixin, Rival):  # type: ignore[misc]
 
     def decision_function(self, X: Any) -> FloatArray:
         """X·coef_ᵀ + intercept_: the log-odds of `classes_[1]`."""
-        check_is_fitted(self)
-        values = validate_data(self, X, reset=False, dtype="numeric")
+        validation.check_is_fitted(self)
+        values = validation.validate_data(self, X, reset=False, dtype="numeric")
         return np.asarray(values @ self.coef_[0] + self.intercept_[0])
 
     def predict(self, X: Any) -> AnyArray:
@@ -423,11 +427,14 @@ class PureRival(Rival):
 
     def promise(self) -> FitGuarantee:
         """(ε, δ)-DP under `neighbours`, as its authors claim it."""
-        positive(epsilon=self.epsilon)
+        errors.positive(epsilon=self.epsilon)
         delta = getattr(self, "delta", 0.0)
-        for name, words in (("neighbours", NEIGHBOURS), *self.choices):
-            one_of(words, **{name: getattr(self, name)})
-        whole(**{name: getattr(self, name) for name in self.wholes})
+        for name, hint in typing.get_type_hints(type(self)).items():
+            parts, given = typing.get_args(hint), getattr(self, name, None)
+            if typing.get_origin(hint) is typing.Literal:
+                errors.one_of(parts, **{name: given})
+            elif hint is int or (int in parts and given is not None):
+                errors.whole(**{name: given})
         source = (
             f"By {self.source}; published for {self.published_neighbours}. Noise is drawn in "
             "floating point: for comparisons, not for people."
@@ -456,7 +463,7 @@ class ApproximateRival(PureRival):
 
     def promise(self) -> FitGuarantee:
         """(ε, δ)-DP under `neighbours`, as its authors claim it."""
-        inside_unit_interval(delta=self.delta)
+        errors.inside_unit_interval(delta=self.delta)
         return super().promise()
 
 
@@ -475,5 +482,5 @@ class InBall(Rival):
     def _ball(self, dimension: int, /) -> float | None:
         if self.weight_bound is None:
             return float(self.widths * np.sqrt(dimension))
-        positive(weight_bound=self.weight_bound)
+        errors.positive(weight_bound=self.weight_bound)
         return self.weight_bound
