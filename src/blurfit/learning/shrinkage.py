@@ -26,8 +26,9 @@ k the share of the noise in A that denoising left, and Θ found by three passes 
 The prior says that the centred features explain a share ρ of the target's variance yy in equal
 parts: variance ρ·yy/(p·d_j) for each coefficient, d_j the variance of its column, and 0.36b² for
 the target at the features' means. ρ itself is unknown: twelve points from 0.003 to 1 with prior
-∝ √ρ, of a label times its variance (`_unevenness`), weighted by how probable they make t. Choices, not derivations: 0.36, √ρ, the prior share
-0.3 ± 0.25 of the largest possible yy, and residual variance of at least a fifth of yy.
+∝ √ρ, of a label times its variance (`_unevenness`), weighted by how probable they make t. Choices,
+not derivations: 0.36, √ρ, the prior share 0.3 ± 0.25 of the largest possible yy, and residual
+variance of at least a fifth of yy.
 
 **The posterior mean** (`posterior_mean`) denoises all second moments together, by sampling what
 they may have been. Where noise dominates, it pays to read means, variances, covariances and the
