@@ -16,9 +16,10 @@ probabilities.
 * **Labels** y = ±1. If the two classes are Gaussian with one covariance Σ and means m₊, m₋, the
   log-odds are linear with slope β = Σ⁻¹δ, δ = m₊ − m₋, exactly. Least squares gives β_LS =
   C⁻¹Cov(v, y) with C = Σ + (V_y/4)δδᵀ, Cov(v, y) = (V_y/2)δ and V_y = 1 − ȳ². So β = 2β_LS/(V_y(1 −
-  R²)). The intercept makes the mean probability what it is, for Gaussian scores of that spread;
-  and that is its posterior mean within 0 and 1, so that nobody is sure of what noise said.
-  As all slopes have one factor, log-odds are a + k·(the line's score) (`odds_of`).
+  R²)), R² being the posterior mean of what slopes explain: they are shrunk, so what their error
+  explains belongs to it. The intercept makes the mean probability what it is, for Gaussian scores
+  of that spread; and that is its posterior mean within 0 and 1, so that noise makes nobody sure. As
+  all slopes have one factor, log-odds are a + k·(the line's score) (`odds_of`).
   Rare classes are not Gaussian, and least squares makes their slope too long: the spread of the
   scores is at most 2.5√V_y.
 * **Counts** of rate e^{β·v+β₀}. For Gaussian features Cov(v, y) = ȳ·Cβ (Stein), so β = β_LS/ȳ, and
@@ -320,7 +321,8 @@ def odds_of(belief: Belief) -> tuple[float, float]:
     average = min(max(average, -_SURE), _SURE)
     variance = 1 - average**2
     explained = float(beta @ belief.spread @ beta)
-    factor = 2 / max(variance - explained, 0.2 * variance)  # V_y(1 − R²)
+    unknown = float(np.sum(belief.covariance[1:, 1:] * belief.spread))  # of what slopes explain
+    factor = 2 / max(variance - explained - unknown, 0.2 * variance)  # V_y(1 − R²)
     factor *= _caution(belief, factor, explained, 2.5 * math.sqrt(variance))
     spread = factor * math.sqrt(explained)
     odds = root_of_increasing(
