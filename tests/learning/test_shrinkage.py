@@ -8,9 +8,9 @@ from joint_people import collected
 
 from blurfit.learning.denoise import variance_posterior
 from blurfit.learning.shrinkage import (
-    _mean_within,
     information,
     linear_bayes,
+    mean_within,
     posterior_mean,
     reading,
     shrink,
@@ -90,9 +90,27 @@ def test_a_share_is_within_its_bounds_whatever_noise_says(deviation) -> None:
     """By quadrature; what is far out counts as five deviations beyond the end, on either side."""
     steps = np.linspace(-1, 1, 200_001)
     for seen in (-30 * deviation, -1.3 * deviation, 0.4 * deviation, 9 * deviation, 0.8):
-        found = _mean_within(seen, deviation, 1.0)
+        found = mean_within(seen, deviation, 1.0)
         near = math.copysign(min(abs(seen), 1 + 5 * deviation), seen)
         logs = (steps * near - steps**2 / 2) / deviation**2
         likely = np.exp(logs - logs.max())
         assert found == pytest.approx((steps * likely).sum() / likely.sum(), rel=1e-3, abs=1e-15)
         assert abs(found) < 1
+
+
+@pytest.mark.parametrize("share", [0.5, 0.03])
+def test_what_a_line_explains_of_a_label_falls_with_its_variance(share) -> None:
+    """Where noise rules, so that the prior is what is left: log-odds of one spread S explain VS²/4
+    of a label, and a rare one has as much less.
+    """
+    generator = np.random.default_rng(5)
+    v, y = np.clip(0.4 * generator.normal(size=(4000, 6)), -1, 1), np.full(4000, -1.0)
+    y[: round(4000 * share)] = 1.0
+    columns = [JointColumn(f"v{place}", 0.35, "numeric") for place in range(6)]
+    columns.append(JointColumn("y", 0.5, "sign"))
+    clean = clean_sums(columns, 0.4, np.column_stack([v, y]))
+    sums = JointSums(columns, 0.4, 4000, clean, 4000.0).submodel("y")
+    plain = JointSums([*columns[:-1], JointColumn("y", 0.5, "numeric")], 0.4, 4000, clean, 4000.0)
+    label, number = linear_bayes(sums).explained, linear_bayes(plain.submodel("y")).explained
+    variance = 4 * share * (1 - share)
+    assert label == pytest.approx(variance * number, rel=0.3)

@@ -126,7 +126,7 @@ def test_counts_by_newton() -> None:
     beta = np.array([0.3, 0.8, -0.5, 0.0, 0.4])
     y = generator.poisson(np.exp(beta[0] + v @ beta[1:])).astype(float)
     plan = choose_plan("count", coefficients=4, count=60_000, mu=1.0)
-    assert plan.kinds == ("joint", "residual", "newton", "newton")
+    assert plan.kinds == ("joint", "residual", "newton", "newton", "newton")
     got = collect_in_waves(
         v, y, ["numeric"] * 4, plan=plan, mu=1.0, generator=generator, count_bound=12.0
     )

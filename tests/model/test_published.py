@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from blurfit import (
@@ -67,6 +68,7 @@ def test_an_edited_file_is_refused() -> None:
         ("target", "height"),
         ("features", ["height"]),
         ("link", "logistic"),
+        ("curve", [0.0, 1.0]),
         ("fingerprint", None),
         ("inference", [1]),
         ("inference", [{"covariance": [[1]], "sampling": [[1]], "bias": [1]}]),
@@ -234,3 +236,20 @@ def test_a_release_follows_from_its_moments_up_to_rounding_alone() -> None:
         Release(refusal="No."),
     ):
         assert not wrong.follows(agreement, 40)
+
+
+def test_a_curve_turns_a_labels_line_into_log_odds() -> None:
+    schema = Schema([Numeric("age", 18, 80)], Binary("ill"))
+    agreement = Agreement.propose(schema, epsilon=1, delta=1e-6, quorum=100)
+    line = PublishedModel(agreement, "ill", ("age",), np.array([[-0.9, 0.05]]), 150, "by hand")
+    found = PublishedModel.from_json(replace(line, curve=(11.0, 16.0)).to_json())
+    table = {"age": [18.0, 49.0, 80.0]}
+    odds = 11 + 16 * line.decision_function(table)
+    np.testing.assert_allclose(found.decision_function(table), odds)
+    np.testing.assert_allclose(found.predict_proba(table)[:, 1], 1 / (1 + np.exp(-odds)))
+    exported = found.to_sklearn().predict_proba(pd.DataFrame(table))
+    np.testing.assert_allclose(exported, found.predict_proba(table))
+    assert found.coefficients == line.coefficients
+    for wrong in ({"curve": (0.0, 0.0)}, {"curve": (np.inf, 1.0)}, {"link": "logistic"}):
+        with pytest.raises(InvalidValueError):
+            replace(found, **wrong)

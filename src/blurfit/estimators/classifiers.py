@@ -68,6 +68,9 @@ class PerturbationClassifier(ClassifierMixin, PerturbationEstimator):  # type: i
         self.intercept_ = np.array([one.intercept for _, one in found])
         if models[0].is_label and models[0].link == "linear":  # from a probability to E[±1]
             self.coef_, self.intercept_ = 2 * self.coef_, 2 * self.intercept_ - 1
+        if models[0].curve is not None:
+            shift, factor = models[0].curve
+            self.coef_, self.intercept_ = factor * self.coef_, shift + factor * self.intercept_
         return self
 
     def decision_function(self, X: Any) -> FloatArray:
@@ -90,14 +93,14 @@ class PerturbationClassifier(ClassifierMixin, PerturbationEstimator):  # type: i
     def predict_proba(self, X: Any) -> FloatArray:
         """P(class) for each class, as `PublishedModel.predict_proba` tells it.
 
-        In waves, and with public rows, it is the logistic curve of the score. Otherwise the score
-        of one class against the rest is the least-squares reading of E[±1], so it is (score + 1)/2;
-        and where one model has several classes, it is the score itself. Two classes are cut to
-        [0, 1], more are cut at 0 and divided by their sum.
+        In waves, with public rows, and of two classes by moments, it is the logistic curve of the
+        score. Otherwise the score of one class against the rest is the least-squares reading of
+        E[±1], so it is (score + 1)/2; and where one model has several classes, it is the score
+        itself. Two classes are cut to [0, 1], more are cut at 0 and divided by their sum.
         """
         scores = self.decision_function(X)
         first = self.model_[0] if isinstance(self.model_, list) else self.model_
-        if first.link == "logistic":
+        if first.link == "logistic" or first.curve is not None:
             shares = 0.5 * (1 + np.tanh(scores / 2))
         else:
             shares = (scores + 1) / 2 if first.is_label else scores

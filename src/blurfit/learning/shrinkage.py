@@ -26,8 +26,9 @@ k the share of the noise in A that denoising left, and Θ found by three passes 
 The prior says that the centred features explain a share ρ of the target's variance yy in equal
 parts: variance ρ·yy/(p·d_j) for each coefficient, d_j the variance of its column, and 0.36b² for
 the target at the features' means. ρ itself is unknown: twelve points from 0.003 to 1 with prior
-∝ √ρ, weighted by how probable they make t. Choices, not derivations: 0.36, √ρ, the prior share
-0.3 ± 0.25 of the largest possible yy, and residual variance of at least a fifth of yy.
+∝ √ρ, of a label times its variance (`_unevenness`), weighted by how probable they make t. Choices,
+not derivations: 0.36, √ρ, the prior share 0.3 ± 0.25 of the largest possible yy, and residual
+variance of at least a fifth of yy.
 
 **The posterior mean** (`posterior_mean`) denoises all second moments together, by sampling what
 they may have been. Where noise dominates, it pays to read means, variances, covariances and the
@@ -38,7 +39,8 @@ v, y), per record::
     covariance    C = D·LLᵀ·D/ν of the features: L lower triangular as Bartlett's for a Wishart law
                   of ν = p + 4 degrees of freedom, log D_j ~ N(½·log 0.35, ½²)
     target        cov(v, y) = Cβ, var(y) = βᵀCβ + σ_e², with β_j = τh_j·√0.35/D_j, h_j ~ N(0, 1),
-                  log τ ~ N(log(½/√p), 1), log σ_e ~ N(log 0.35, ½²), for a sign N(log 0.8, ½²)
+                  log τ ~ N(log(½/√p), 1), log σ_e ~ N(log 0.35, ½²); for a sign of variance V
+                  log τ ~ N(log(½V/√p), 1), log σ_e ~ N(log 0.8√V, ½²)
     what is seen  S/n = WTW + noise, exp(−‖S/n − WTW‖²_F/2σ²), the constant's own entry left out
 
 and the model that is returned is E[T_zz | S]⁻¹E[T_zy | S], which has the least posterior expected
@@ -111,14 +113,15 @@ def linear_bayes(sums: Submodel) -> Shrunk:
     features = denoise(sums)
     gram, cross = features.gram(sums.constant), sums.cross / sums.count
     variance = target_variance(sums)
+    shares = _EXPLAINED * _unevenness(sums, variance)
     of_gram = sums.feature_noise
     weights, theta, _ = read_linearly(
         _prior(sums, features, variance),
-        _EXPLAINED,
+        shares,
         gram,
         cross,
         sums.noise.variance[:-1, -1] / sums.count**2,
-        variance * np.maximum(1 - _EXPLAINED, 0.2) / sums.count,
+        variance * np.maximum(1 - shares, 0.2) / sums.count,
         lambda second: _noise_of_gram(of_gram, features.kept / sums.count**2, second),
         np.log(_EXPLAINED) / 2,
     )
@@ -126,7 +129,7 @@ def linear_bayes(sums: Submodel) -> Shrunk:
     return Shrunk(
         theta=found,
         coefficients=sums.in_columns(found),
-        explained=float(weights @ _EXPLAINED),
+        explained=float(weights @ shares),
         variance=variance,
         features=features,
     )
@@ -225,6 +228,15 @@ def target_variance(sums: Submodel) -> float:
     return variance_posterior(seen, noise, largest)
 
 
+def _unevenness(sums: Submodel, variance: float) -> float:
+    """Return V, the variance of a label ±1: 1 if both are as frequent, 4q for a rare one; else 1.
+
+    What is believed beforehand is how far log-odds spread, S, whatever the share q is. A line has
+    slopes of V/2 of those of log-odds, so that it explains VS²/4 of the label's variance.
+    """
+    return variance / sums.target.weight**2 if sums.target.kind == "sign" else 1.0
+
+
 def _prior(sums: Submodel, features: Denoised, variance: float) -> tuple[FloatArray, FloatArray]:
     """Return P₀ and P₁ of P = P₀ + ρP₁: independent at the features' means, moved to z's origin."""
     c, size = sums.constant, len(features.mean) + 1
@@ -298,13 +310,14 @@ class _Moments:
         self.freedom = p + 4
         self.lower = np.tril_indices(p, -1)
         below = len(self.lower[0])
+        uneven = math.log(_unevenness(sums, target_variance(sums)))
         self.centre = np.concatenate(
             [
                 np.zeros(p + 1),
                 np.full(p, np.log(_SHARE) / 2),
                 np.zeros(p),
-                [np.log(0.5 / np.sqrt(p))],
-                [np.log(0.8 if sums.target.kind == "sign" else 0.35)],
+                [np.log(0.5 / np.sqrt(p)) + uneven],
+                [np.log(0.8) + uneven / 2 if sums.target.kind == "sign" else np.log(0.35)],
             ]
         )
         self.spread = np.concatenate(
@@ -491,7 +504,7 @@ def reading(sums: Submodel) -> Reading:
     return "posterior-mean" if sampled else "linear-bayes"
 
 
-def _mean_within(seen: float, deviation: float, bound: float) -> float:
+def mean_within(seen: float, deviation: float, bound: float) -> float:
     """Return the posterior mean of what is as likely anywhere within ± a bound: never at its ends,
     so that no label is thought impossible.
 
@@ -519,7 +532,7 @@ def shrink(sums: Submodel) -> Shrunk:
         seen = sums.cross[0] / (sums.count * sums.constant)  # of the target's mean, times b
         noise = sums.noise.variance[0, -1] / (sums.count * sums.constant) ** 2
         if sums.target.kind == "sign":
-            mean = _mean_within(seen, math.sqrt(noise), sums.target.weight)
+            mean = mean_within(seen, math.sqrt(noise), sums.target.weight)
         else:
             mean = shrunk(seen, noise, 0.0, _MEAN * sums.target.weight**2)
         theta[0] = mean / sums.constant

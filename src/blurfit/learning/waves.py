@@ -16,7 +16,10 @@ probabilities.
 * **Labels** y = ±1. If the two classes are Gaussian with one covariance Σ and means m₊, m₋, the
   log-odds are linear with slope β = Σ⁻¹δ, δ = m₊ − m₋, exactly. Least squares gives β_LS =
   C⁻¹Cov(v, y) with C = Σ + (V_y/4)δδᵀ, Cov(v, y) = (V_y/2)δ and V_y = 1 − ȳ². So β = 2β_LS/(V_y(1 −
-  R²)). The intercept makes the mean probability what it is, for Gaussian scores of that spread.
+  R²)), R² being the posterior mean of what slopes explain: they are shrunk, so what their error
+  explains belongs to it. The intercept makes the mean probability what it is, for Gaussian scores
+  of that spread; and that is its posterior mean within 0 and 1, so that noise makes nobody sure. As
+  all slopes have one factor, log-odds are a + k·(the line's score) (`odds_of`).
   Rare classes are not Gaussian, and least squares makes their slope too long: the spread of the
   scores is at most 2.5√V_y.
 * **Counts** of rate e^{β·v+β₀}. For Gaussian features Cov(v, y) = ȳ·Cβ (Stein), so β = β_LS/ȳ, and
@@ -89,7 +92,7 @@ from blurfit.learning.gauge import (
     inside,
     law_of,
 )
-from blurfit.learning.shrinkage import Shrunk, read_linearly, read_once
+from blurfit.learning.shrinkage import Shrunk, mean_within, read_linearly, read_once
 from blurfit.learning.sums import Noise, Submodel
 from blurfit.theory.forms import ColumnKind
 from blurfit.theory.gaussian import root_of_increasing
@@ -128,6 +131,7 @@ _LAST_RADIUS, _LAST_BOUND = 1.2, 4.5  # of Newton's last wave, whose errors are 
 ENOUGH = 100.0  # nμ for each column, from which squared errors stand above their noise
 _NEARLY_ALL = 0.97  # E[w], above which nobody was seen far out
 _POOR = 0.75  # ψ of a wave, below which no more than a usual signal is believed
+_SURE = 1 - 1e-9  # of a label's mean: what doubles still tell from 1
 _FACTORS = np.geomspace(1 / 16, 16, 9)
 StepMap = WaveMap | HazardMap
 
@@ -282,23 +286,13 @@ def on_curve(belief: Belief) -> Belief:
     if belief.task == "number" or not belief.line:
         return belief
     beta = belief.coefficients[1:]
-    average = float(belief.coefficients[0] + belief.mean @ beta)
-    explained = float(beta @ belief.spread @ beta)
     if belief.task == "label":
-        average = min(max(average, -0.998), 0.998)
-        variance = 1 - average**2
-        left = max(variance - explained, 0.2 * variance)  # V_y(1 − R²)
-        factor = 2 / left
-        factor *= _caution(belief, factor, explained, 2.5 * math.sqrt(variance))
-        spread = factor * math.sqrt(explained)
-        odds = root_of_increasing(
-            lambda odds: gaussian_mean(expit, math.log(odds), spread) - (1 + average) / 2, 1.0, 1e-9
-        )
-        at_mean = math.log(odds)
+        shift, factor = odds_of(belief)
+        at_mean = shift + factor * float(belief.coefficients[0] + belief.mean @ beta)
         factors = np.full(len(beta), factor)
     else:
         assert belief.count_bound is not None
-        rate = max((average + 1) / 2, 1e-3)
+        rate = max((float(belief.coefficients[0] + belief.mean @ beta) + 1) / 2, 1e-3)
         factor = 0.5 / rate
         factors = _log_factors(belief, rate)
         explained = float((factors * beta) @ belief.spread @ (factors * beta)) / factor**2
@@ -316,6 +310,25 @@ def on_curve(belief: Belief) -> Belief:
         coefficients=np.array([at_mean - float(belief.mean @ slope), *slope]),
         covariance=turn @ belief.covariance @ turn.T + misfit,
     )
+
+
+def odds_of(belief: Belief) -> tuple[float, float]:
+    """Return (a, k): at the score t of a label's line, log-odds are a + kt."""
+    beta = belief.coefficients[1:]
+    centre = np.concatenate([[1.0], belief.mean])
+    score, error = float(centre @ belief.coefficients), float(centre @ belief.covariance @ centre)
+    average = mean_within(score, math.sqrt(max(error, 0.0)), 1.0)
+    average = min(max(average, -_SURE), _SURE)
+    variance = 1 - average**2
+    explained = float(beta @ belief.spread @ beta)
+    unknown = float(np.sum(belief.covariance[1:, 1:] * belief.spread))  # of what slopes explain
+    factor = 2 / max(variance - explained - unknown, 0.2 * variance)  # V_y(1 − R²)
+    factor *= _caution(belief, factor, explained, 2.5 * math.sqrt(variance))
+    spread = factor * math.sqrt(explained)
+    odds = root_of_increasing(
+        lambda odds: gaussian_mean(expit, math.log(odds), spread) - (1 + average) / 2, 1.0, 1e-9
+    )
+    return math.log(odds) - factor * score, factor
 
 
 def known_of(belief: Belief) -> BoolArray:

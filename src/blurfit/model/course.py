@@ -57,7 +57,15 @@ from blurfit.learning.solver import minimise
 from blurfit.learning.sums import JointSums, Submodel
 from blurfit.learning.tables import Answer
 from blurfit.learning.wave_inference import Collected, unseen, wave_estimates, wave_pull
-from blurfit.learning.waves import Belief, WaveSums, first_belief, learn_wave, next_map, on_curve
+from blurfit.learning.waves import (
+    Belief,
+    WaveSums,
+    first_belief,
+    learn_wave,
+    next_map,
+    odds_of,
+    on_curve,
+)
 from blurfit.model.model import Link, PublishedModel, WaveShare
 from blurfit.model.survival import LogisticSurvivalModel, SurvivalModel
 from blurfit.schema.columns import Numeric, Question, is_unsaid
@@ -109,7 +117,8 @@ def fit(
         reason = str(error)
     return moments.modelled(
         formula,
-        weights=np.array([told.spread(weights) for weights, _ in found]),
+        weights=np.array([told.spread(weights) for weights, *_ in found]),
+        curve=found[0][2],
         method=found[0][1] + moments.weights_in_words,
         inference=tuple(inference for inference, _ in told_of),
         refusal=reason,
@@ -149,19 +158,22 @@ def path(
 
 def _weights(
     sums: Submodel, ridge: float | None = None, lasso: float | None = None
-) -> tuple[FloatArray, str]:
-    """Return weights of (1, v), and how they were found."""
+) -> tuple[FloatArray, str, tuple[float, float] | None]:
+    """Return weights of (1, v), how they were found, and a label's curve, if its slopes are."""
     if not sums.features:
         mean = sums.cross / (sums.count * sums.constant * sums.target.weight)
-        return mean, "the mean"
+        return mean, "the mean", None
     if ridge is None and lasso is None:
-        return shrink(sums).coefficients, _METHODS[reading(sums)]
+        found, read = shrink(sums), reading(sums)
+        curved = sums.target.kind == "sign" and read != "mean"
+        curve = odds_of(first_belief(sums, found, "label")) if curved else None
+        return found.coefficients, _METHODS[read], curve
     nonnegative(ridge=ridge or 0.0, lasso=lasso or 0.0)
     covariance, cross, mean, middle = _centred(sums)
     slopes = minimise(covariance, cross, ridge=ridge or 0.0, l1=lasso or 0.0).weights
     words = [f"{name} {value:g}" for name, value in (("ridge", ridge), ("lasso", lasso)) if value]
     method = " and ".join(words) or "least squares"
-    return np.concatenate([[middle - slopes @ mean], slopes]), method
+    return np.concatenate([[middle - slopes @ mean], slopes]), method, None
 
 
 def _centred(sums: Submodel) -> tuple[FloatArray, FloatArray, FloatArray, float]:

@@ -8,7 +8,8 @@ agreement inside; one text belongs to one release or model, byte by byte.
 the features. The score of a record is w₀ + Σ wⱼvⱼ:
 
     a number is (score − b)/a in its own units, with the a and b of its column;
-    a label has probability (score + 1)/2, or 1/(1 + e^(−score)) if the link is logistic;
+    a label has probability (score + 1)/2, or 1/(1 + e^(−score)) if the link is logistic, or that of
+    a + k·score if the model has a `curve` (a, k);
     a class has probability score; a count is expected to be e^score if the link is log.
 """
 
@@ -32,8 +33,10 @@ from blurfit.errors import (
     BlurfitError,
     InfeasibleError,
     InvalidValueError,
+    finite,
     inside_unit_interval,
     one_of,
+    positive,
     whole,
     whole_from_zero,
 )
@@ -280,7 +283,7 @@ def predicted(aim: Question, link: Link, score: FloatArray) -> AnyArray:
 def probabilities(aim: Question, link: Link, score: FloatArray) -> FloatArray:
     """P(label is false), P(label is true); or of each class.
 
-    With the linear link the score is the least-squares reading of E[±1], so (score + 1)/2, cut to
+    With the linear link the score is a least-squares reading of E[±1], so (score + 1)/2, cut to
     [0, 1], is as calibrated as a linear function can be. Classes are cut at 0, or follow the
     logistic curve, and are divided by their sum.
     """
@@ -334,6 +337,7 @@ class ModelDocument(PublishedDocument, frozen=True, kw_only=True, forbid_unknown
     features: tuple[str, ...]
     references: dict[str, str]
     link: Link
+    curve: tuple[float, float] | None
     method: str
     columns: tuple[str, ...]
     weights: dict[str, tuple[float, ...]]
@@ -346,8 +350,8 @@ class ModelDocument(PublishedDocument, frozen=True, kw_only=True, forbid_unknown
 
 # What a model and its document call alike.
 _SAME = (
-    *("waves", "models", "public_rows", "target", "features", "references", "link", "method"),
-    *("refusal", "liars", "doubt"),
+    *("waves", "models", "public_rows", "target", "features", "references", "link", "curve"),
+    *("method", "refusal", "liars", "doubt"),
 )
 
 
@@ -371,6 +375,7 @@ class PublishedModel(PublishedFile, ModelQuestions):
     count: int
     method: str  # how the weights were found, in words
     link: Link = "linear"  # from a score to a label's probability, or an expected count
+    curve: tuple[float, float] | None = None  # from a label's line to its log-odds
     inference: tuple[Inference, ...] = ()  # of each output
     refusal: str | None = None  # why there are no standard errors, where that is so
     references: Mapping[str, str] = field(default_factory=dict)  # levels that others compare with
@@ -394,6 +399,11 @@ class PublishedModel(PublishedFile, ModelQuestions):
             raise InvalidValueError(
                 f"Expected a link that suits {self.target!r}, and got {self.link!r}."
             )
+        if self.curve is not None:
+            finite(of_curve=self.curve[0])
+            positive(of_curve=self.curve[1])
+            if not self.is_label or self.link != "linear":
+                raise InvalidValueError("Expected a curve of a label's line alone.")
         self._require_waves()
         weights = np.array(self.weights, dtype=np.float64)
         expected = (len(self.outputs), 1 + len(self.columns))
@@ -566,14 +576,19 @@ class PublishedModel(PublishedFile, ModelQuestions):
         return predicted(self.aim, self.link, self.decision_function(records))
 
     def decision_function(self, records: Any) -> FloatArray:
-        """w₀ + w·v of each record: of a label the sign decides, of classes the largest of a row."""
+        """w₀ + w·v of each record, or log-odds by its curve: of a label the sign decides, of
+        classes the largest of a row.
+        """
         v = values(self.agreement.schema, records, self.features)
         found = v @ self.weights[:, 1:].T + self.weights[:, 0]
+        if self.curve is not None:
+            found = self.curve[0] + self.curve[1] * found
         return np.asarray(found if len(self.outputs) > 1 else found[..., 0])
 
     def predict_proba(self, records: Any) -> FloatArray:
         """P(label is false), P(label is true); or of each class."""
-        return probabilities(self.aim, self.link, self.decision_function(records))
+        link: Link = "logistic" if self.curve is not None else self.link
+        return probabilities(self.aim, link, self.decision_function(records))
 
     # ---- files
 

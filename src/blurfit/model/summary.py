@@ -406,7 +406,7 @@ def as_pipeline(model: "PublishedModel") -> Any:
     """Return a fitted scikit-learn pipeline on raw records: columns to [−1, 1] by their public
     bounds, then a linear model.
 
-    Probabilities are the model's own for a label whose link is logistic. For others they follow the
+    Probabilities are the model's own for a label that has a curve. For others they follow the
     logistic curve (for classes, the softmax) whose slope is that of `predict_proba` where all are
     equally likely; elsewhere they are only as good as that curve.
     """
@@ -503,8 +503,9 @@ def _linear(model: "PublishedModel") -> Any:
             constants, slopes = np.diff(constants), np.diff(slopes, axis=0)
         return _curve(np.array(aim.levels, dtype=object), steepness * slopes, steepness * constants)
     if model.is_label:
-        steepness = 1.0 if model.link == "logistic" else 2.0  # the logistic curve's slope is ¼ at ½
-        return _curve(np.array([False, True]), steepness * slopes, steepness * constants)
+        # Without a curve of its own, that of slope ¼ at ½.
+        shift, steepness = model.curve or (0.0, 1.0 if model.link == "logistic" else 2.0)
+        return _curve(np.array([False, True]), steepness * slopes, shift + steepness * constants)
     if model.link == "log":
         found = PoissonRegressor()
         found.coef_, found.intercept_ = slopes[0], float(constants[0])

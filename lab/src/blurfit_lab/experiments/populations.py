@@ -344,6 +344,18 @@ _RARE = partial(_linear, lambda n, d, rng: np.where(rng.random((n, d)) < 0.01, 1
 _AMOUNTS = partial(
     _linear, lambda n, d, rng: 2 * (rng.random((n, d)) < 0.05) * rng.random((n, d)) - 1
 )
+# Kept aside: a frailty that raises all values, one angle in every column, blocs that vote alike.
+_CLINICS = partial(
+    _linear, lambda n, d, rng: rng.gamma(1 + rng.exponential(size=(n, 1)), size=(n, d)) / 5 - 1
+)
+_TIDES = partial(
+    _linear,
+    lambda n, d, rng: rng.random((n, 1)) * np.cos(6.3 * rng.random((n, 1)) * range(1, d + 1)),
+)
+_BLOCS = partial(
+    _linear,
+    lambda n, d, rng: np.sign(rng.choice([0.05, 0.3, 0.9], (n, 1)) - rng.random((n, d))),
+)
 
 
 def _skewed(s: FloatArray, rng: Generator) -> FloatArray:
@@ -437,10 +449,16 @@ ASIDE: dict[Task, dict[str, Recipe]] = {
         "seasons": Recipe(_seasons, _label(lambda s: expit(2 * np.sin(s) - 1))),
         "cohorts": Recipe(_cohorts, _label(lambda s: expit(np.sign(s) * s**2 / 2))),
         "towns": Recipe(_towns, _curve(-2.5, 1.0)),
+        "clinics": Recipe(_CLINICS, _curve(-3.0, 1.2)),
+        "tides": Recipe(_TIDES, _label(lambda s: 0.02 + 0.5 * expit(3 * s))),
+        "blocs": Recipe(_BLOCS, _label(lambda s: -np.expm1(-np.exp(0.8 * s - 0.5))), binary=True),
     },
     "count": {
         "panel": Recipe(_panel, _count(30, 3.0, spread=0.3), most=30),
         "towns": Recipe(_towns, _count(50, 1.0, zeros=0.2, slope=0.7), most=50),
+        "clinics": Recipe(_CLINICS, _count(40, 1.5, spread=0.5), most=40),
+        "tides": Recipe(_TIDES, _count(30, 5.0, slope=0.3), most=30),
+        "blocs": Recipe(_BLOCS, _count(25, 0.7, slope=0.6), binary=True, most=25),
     },
 }
 # Real people, with how many columns they have.
