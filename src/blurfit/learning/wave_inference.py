@@ -29,15 +29,22 @@ that there are none, and say so; and they are refused where there is a sign of t
 could have noticed:
 
 * *Are they seen?* Each gauge tells the share of people so far out, or beyond 2r, and each residual
-  wave by Σs² how much weight is missing beside that of people within 2r: together the share q with
-  a deviation of σ_q. Wave 1 tells by how much, E, it saw more energy than the law has, of the same
-  people with fresh noise σ_E. One person in a hundred at the bounds, F√p from the centre, would
-  make these a = 0.01/σ_q and b = 0.01·F²/σ_E deviations, so the best test of them takes both by
-  their weights: (a·q/σ_q + b·E/σ_E)/√(a² + b²) > 0.5 is a sign. Without a gauge the law is that
-  of Gaussian features, as large as each wave's own Σs²‖f‖² says, and of the weight that these lose
-  a quarter is in doubt; and as nothing else would tell of tails, q/σ_q > 0.5 is a sign by itself.
-* *Could they be seen?* √(a² + b²), the deviations at which such people stand, must be at least
-  2.5: then they are missed in one fit of forty, and with more people hardly ever.
+  wave by Σs² how much weight is missing beside that of people within 2r, of which those at the
+  bounds, F√p from the centre, lose 1 − (r/F)²: together the share q with a deviation of σ_q. Wave 1
+  tells by how much, E, it saw more energy than the law has, of the same people with fresh noise
+  σ_E. One person in a hundred at the bounds would make these a = 0.01/σ_q and b = 0.01·F²/σ_E
+  deviations, so the best test of them takes both by their weights: T = (a·q/σ_q + b·E/σ_E)/c,
+  c = √(a² + b²), of mean c and deviation 1. Of what r takes away a quarter is in doubt.
+* *Without a gauge* the law is that of Gaussian features, as large as each wave's own Σs²‖f‖² says.
+  That size S shows q once more, and more sharply than Σs²: somebody beyond r adds r² to
+  E[min(f², r²)], so that S grows with r. Of the last wave it is too large by qr²/k, k being the
+  share of f² inside; in an earlier wave's coordinates, f_k = Tf + t, that is S_k, and the wave sees
+  qr_k² more than Gaussian features of the true size, so q(r_k² − r²·(k_k/k)·S_k/S) more than those
+  of S_k (`_grown`, by generalised least squares over waves). As nothing else would tell of tails,
+  q/σ_q > 2.33 is a sign by itself: one time in a hundred by chance.
+* *Two levels.* T > 1.28 is a sign, which nobody far out gives one time in ten. And errors are told
+  only if T < c − 3.09 as well: then one in a hundred at the bounds is missed once in a thousand
+  fits, and more people hardly ever. c must be 2.5, or only luck would tell errors.
 * *Do tails go on?* Features that spread at least twice as widely as Gaussian ones where most people
   are (`tail_of`) do not end where the noise begins, if bounds allow 3r, or errors have tails as
   well (`kurtosis_of`, 3.5), for these are cut.
@@ -47,11 +54,10 @@ could have noticed:
   is cut shows that: Gaussian errors do so if R is below their standard deviation.
 
 Of differences within people, whose gauge has one bin far out, the sign has to be 3 deviations
-instead of 0.5: then one fit in a thousand is refused by chance.
+instead of 1.28: then one fit in a thousand is refused by chance.
 
-Then wave 1's errors are told, or none. 1.5, four, 0.5, one in a hundred, 3r, twice and 3.5 were
-chosen on generated populations; people without anybody far out are refused by chance, one time in
-ten or so.
+Then wave 1's errors are told, or none. 1.5, four, one in a hundred, the levels, 3r, twice, 3.5 and
+a quarter were chosen on generated populations.
 
 **A Newton wave.** With Â = ΣM + E and t̂ = Σp + e, the step without any shrinkage is θ̃ = Â⁻¹t̂,
 and for the true step θ (the Newton step of everybody's sums)
@@ -161,11 +167,13 @@ from blurfit.theory.numerics import root_of_increasing
 MOST_NOISE = 0.3  # κ
 LEAST_MISFIT = 0.005  # of the worst misfit, which errors allow for
 NEAR, USUAL = 1.5, 4.0  # in units of r and of people's size: up to there nobody is far out
-FAR, WIDE, PEAKED, SIGN = 3.0, 2.0, 3.5, 0.5  # signs of people whom no wave saw
+FAR, WIDE, PEAKED = 3.0, 2.0, 3.5  # signs of tails that go on
+SIGN, TAILS = 1.28, 2.33  # by chance in one fit of ten, and of a hundred: the normal law's
 SURE_SIGN = 3.0  # of differences within people, of whom a gauge has one bin far out
-UNSURE = 0.25  # of the weight that Gaussian features lose, if nobody has looked at them
+UNSURE = 0.25  # of the weight and the size that r takes away: bins are wide, laws not Gaussian
 MOST_CUT = 0.5  # of R², Σ(s·g)² for each person: more where most are cut, whom the gauge missed
-FEW, CLEAR = 0.01, 2.5  # a share of people at the bounds, and the deviations that they must be
+FEW, MISSED = 0.01, 3.09  # a share of people at the bounds: missed once in a thousand fits
+CLEAR = 2.5  # the deviations that they must be, or errors are told by luck alone
 LEAST_DISPERSION = 0.05  # φ, which is 1/m for m independent rows of each person
 DISPERSIONS = np.geomspace(1e-3, 8.0, 40)  # α, from nearly Poisson's to wider than counts are
 WEIGHT_DECAY = 3.0  # of what weights take away, with r, where fourth moments just exist
@@ -247,9 +255,12 @@ def unseen(waves: Sequence[Collected]) -> bool:
 
     `waves` are those of residuals, in their order; the last one's errors are asked for.
     """
-    belief, chart, sums = waves[-1]
-    if not isinstance(chart, ResidualMap) or belief.seen is None:
+    each = [
+        (belief, chart, sums) for belief, chart, sums in waves if isinstance(chart, ResidualMap)
+    ]
+    if not each or each[-1][0].seen is None:
         return False
+    belief, chart, sums = each[-1]
     if belief.law is not None and cut_share(chart, sums) > MOST_CUT:
         return True
     law = belief.law or _gaussian(chart, sums)
@@ -263,39 +274,79 @@ def unseen(waves: Sequence[Collected]) -> bool:
     reached = belief.law is not None and law.errors[-1] <= NEAR * chart.bound
     if reached and far <= NEAR * chart.radius:
         return False
-    told = [one for wave in waves for one in _far_out(*wave)]
+    told = [one for wave in each for one in _far_out(*wave)]
+    told += [] if belief.law else _grown(each)
     precision = math.fsum(1 / variance for _, variance in told)
     share = math.fsum(share / variance for share, variance in told) / precision
+    assert belief.seen is not None
     energy, of_energy = belief.seen.energy(chart.whitening)
     signals = FEW * np.array([math.sqrt(precision), far**2 / of_energy])
     signs = np.array([share * math.sqrt(precision), (energy - size) / of_energy])
-    clear, least = float(np.linalg.norm(signals)), SURE_SIGN if belief.differences else SIGN
-    if belief.law is None and signs[0] > least:
+    clear = float(np.linalg.norm(signals))
+    least = min(SURE_SIGN if belief.differences else SIGN, clear - MISSED)
+    if belief.law is None and signs[0] > TAILS:
         return True
     return clear < CLEAR or float(signals @ signs) > least * clear
 
 
-def _far_out(belief: Belief, chart: WaveMap, sums: WaveSums) -> list[tuple[float, float]]:
-    """What a wave and its gauge say of the share of people beyond 2r, with variances."""
-    if not isinstance(chart, ResidualMap):
-        return []
+def _far_out(belief: Belief, chart: ResidualMap, sums: WaveSums) -> list[tuple[float, float]]:
+    """What a wave and its gauge say of the share of people at the bounds, with variances."""
     law = belief.law or _gaussian(chart, sums)
     full = chart.constant**2 * sums.count
     near = weight_near(law, chart.radius)
     missing = near - float(sums.matrix[0, 0]) / full
-    unsure = sums.deviation / full, 0.0 if belief.law else UNSURE * (1 - near)
+    unsure = (sums.deviation / full) ** 2 + (UNSURE * (1 - near)) ** 2
     usual = USUAL / 2 * math.sqrt(law.squares[0])
-    far = far_share(law, min(chart.radius, usual))
-    return [far, (missing, float(np.sum(np.square(unsure))))]
+    found = [far_share(law, min(chart.radius, usual))]
+    lose = 1 - (chart.radius / farthest(chart.whitening, ~known_of(belief))) ** 2
+    return [*found, (missing / lose, unsure / lose**2)] if lose > 0 else found
+
+
+def _grown(waves: Sequence[tuple[Belief, ResidualMap, WaveSums]]) -> list[tuple[float, float]]:
+    """What the size of features says of the same share: see "Are they seen?"."""
+    *earlier, (_, last, sums) = waves
+    p, white, scale = last.whitening.dimension, last.whitening, sums.count * last.feature_scale**2
+    matrix = sums.matrix[1:-1, 1:-1] / scale
+    mean = sums.matrix[0, 1:-1] / (sums.count * last.constant * last.feature_scale)
+    seen, size = float(np.trace(matrix)) / p, _gaussian(last, sums).squares[0]
+    _, inside = _kept_squares(size, last.radius, p)
+    rows = []
+    for _, chart, own in earlier:
+        turn = chart.whitening.matrix @ np.linalg.inv(white.matrix)
+        move = chart.whitening.matrix @ (white.mean - chart.whitening.mean)
+        by, its_scale = turn.T @ turn / p, own.count * chart.feature_scale**2
+        along = float(np.sum(by * matrix)) / seen
+        its_size = max(size * along + float(move @ (move + 2 * turn @ mean)) / p, 1e-3)
+        kept, within = _kept_squares(its_size, chart.radius, p)
+        lacks = float(np.trace(own.matrix[1:-1, 1:-1])) / (its_scale * p) - kept
+        slope = size / seen * by + along * (1 / inside - size / seen) * np.eye(p) / p
+        common = sums.deviation / scale * within * float(np.linalg.norm(slope))
+        alone = own.deviation**2 / (its_scale**2 * p) + (UNSURE * (its_size - kept)) ** 2
+        each = chart.radius**2 - last.radius**2 * within * along / inside
+        rows.append((each, lacks, common, alone))
+    if not rows:
+        return []
+    each, lacks, common, alone = np.array(rows).T
+    weights = np.linalg.solve(np.diag(alone) + np.outer(common, common), each)
+    return [(float(weights @ lacks / (weights @ each)), float(1 / (weights @ each)))]
+
+
+def _kept_squares(size: float, radius: float, p: int) -> tuple[float, float]:
+    """E[min(f², r²)] of Gaussian features of this size, and its derivative, what is within r."""
+    law = assumed_law(p)
+    f2, row = middles(law.features) ** 2, law.shares.sum(axis=1)
+    near = size * f2 < radius**2
+    within = float(f2[near] @ row[near])
+    return size * within + radius**2 * float(row[~near].sum()), within
 
 
 def _gaussian(chart: ResidualMap, sums: WaveSums) -> Law:
     """Return the law of Gaussian features that are as large as the wave's own Σs²‖f‖² says."""
-    law, p = assumed_law(chart.whitening.dimension), chart.whitening.dimension
+    p, radius = chart.whitening.dimension, chart.radius
     trace = float(np.trace(sums.matrix[1:-1, 1:-1])) / (sums.count * chart.feature_scale**2 * p)
-    f2, row, most = middles(law.features) ** 2, law.shares.sum(axis=1), chart.radius**2
-    seen = min(max(trace, 1e-3 * most), 0.999 * most)
-    size = root_of_increasing(lambda k: float(np.minimum(k * f2, most) @ row) - seen, seen, 1e-6)
+    seen = min(max(trace, 1e-3 * radius**2), 0.999 * radius**2)
+    size = root_of_increasing(lambda k: _kept_squares(k, radius, p)[0] - seen, seen, 1e-6)
+    law = assumed_law(p)
     return replace(law, features=math.sqrt(size) * law.features)
 
 
