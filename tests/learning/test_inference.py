@@ -55,7 +55,7 @@ def test_intervals_cover_and_are_not_too_wide(count: int, mu: float) -> None:
 
 
 def test_noise_does_not_pass_for_the_size_of_coefficients() -> None:
-    """All coefficients are 0 and κ is about 0.4: their noise is no part of r, by which V_E grows."""
+    """All coefficients are 0 and κ is about 0.4: their noise is no part of r."""
     generator = np.random.default_rng(9)
     columns = tuple(JointColumn(f"x{place}", 1.0) for place in range(10))
     squares, deviation = [], 0.15

@@ -218,11 +218,10 @@ def fit_groups(parts: Sequence[Submodel], spread: FloatArray, *, common: bool = 
         raise InfeasibleError(str(Refusal.TOO_NOISY))
     inverse = np.linalg.inv(A + H)
     theta, first = inverse @ t, plain @ t
-    squares, variances = theta**2, np.zeros(groups)
+    shorter, variances = np.ones(groups), np.zeros(groups)
     found = None
     for _ in range(2):  # θ̃² is too large by the variance that the first pass finds
-        sizes = np.sign(theta) * np.sqrt(squares)
-        r = np.array([np.append(-chosen @ sizes, 1.0) for chosen in maps])
+        r = np.array([[*(-k * one @ theta), 1.0] for k, one in zip(shorter, maps, strict=True)])
         for members in together:
             variances[members] = _spread(parts, spread, maps, plain, first, r, unit, members)
         middle_of = sum(
@@ -240,7 +239,12 @@ def fit_groups(parts: Sequence[Submodel], spread: FloatArray, *, common: bool = 
             sampling=inverse @ middle_of @ inverse,
             unit=unit,
         )
-        squares = np.maximum(theta**2 - np.diag(found.answer.covariance), 0.0)
+        own = [float(np.trace(one @ found.answer.covariance @ one.T)) for one in maps]
+        seen = [
+            max(float(np.sum((one @ theta) ** 2)), least)
+            for one, least in zip(maps, own, strict=True)
+        ]
+        shorter = np.sqrt(1 - np.divide(own, seen))
     assert found is not None
     return found
 
