@@ -239,12 +239,8 @@ def fit_groups(parts: Sequence[Submodel], spread: FloatArray, *, common: bool = 
             sampling=inverse @ middle_of @ inverse,
             unit=unit,
         )
-        own = [float(np.trace(one @ found.answer.covariance @ one.T)) for one in maps]
-        seen = [
-            max(float(np.sum((one @ theta) ** 2)), least)
-            for one, least in zip(maps, own, strict=True)
-        ]
-        shorter = np.sqrt(1 - np.divide(own, seen))
+        own = np.array([np.trace(one @ found.answer.covariance @ one.T) for one in maps])
+        shorter = np.sqrt(1 - own / np.maximum([np.sum((one @ theta) ** 2) for one in maps], own))
     assert found is not None
     return found
 
