@@ -54,6 +54,22 @@ def test_intervals_cover_and_are_not_too_wide(count: int, mu: float) -> None:
     np.testing.assert_allclose(np.mean(variances), NOISE**2, rtol=0.04)
 
 
+def test_noise_does_not_pass_for_the_size_of_coefficients() -> None:
+    """All coefficients are 0 and κ is about 0.4: their noise is no part of r."""
+    generator = np.random.default_rng(9)
+    columns = tuple(JointColumn(f"x{place}", 1.0) for place in range(10))
+    squares, deviation = [], 0.15
+    for _ in range(140):
+        half = generator.normal(size=(12, 12)) * deviation / 2
+        matrix = np.diag([1.0] * 11 + [0.02]) + half + half.T
+        sums = JointSums((*columns, JointColumn("y", 1.0)), 1e-3**0.5, 1000, matrix, deviation)
+        if not refusal(sums.submodel("y")):
+            found = infer(sums.submodel("y"))
+            squares.append(found.coefficients[1:] ** 2 / np.diagonal(found.covariance)[1:])
+    assert len(squares) > 130
+    assert 0.91 < np.mean(squares) < 1.06
+
+
 def test_both_parts_of_the_error_are_told_and_uneven_spread_triples_one() -> None:
     found = infer(collected(50_000, 1.0, np.random.default_rng(3)).submodel("y"))
     for one in found.estimates():

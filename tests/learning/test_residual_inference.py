@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from blurfit.errors import InfeasibleError
-from blurfit.learning.wave_inference import unseen, wave_estimates
+from blurfit.learning.wave_inference import share_by_size, unseen, wave_estimates
 from blurfit.learning.waves import cut_of
 from blurfit.theory.maps import ResidualMap, Whitening
 from blurfit.theory.planning import Stage, Stages, choose_plan, choose_shares
@@ -171,6 +171,39 @@ def test_later_waves_tell_no_errors_if_a_few_people_are_far_out_or_could_be(n, s
     else:
         assert refused == 10 if n < 10_000 else refused <= 3
     assert chart.robust
+
+
+@pytest.mark.parametrize("strays", [0.0, 0.01])
+def test_sizes_that_grow_with_the_radius_tell_who_is_far_out(strays) -> None:
+    """Without noise the share itself, whatever each wave's centre and whitening are."""
+    generator = np.random.default_rng(6)
+    v, y = crowd(100_000, strays, generator)
+    belief, waves = collect(2_000, 1.0, 3).beliefs[0], []
+    for radius, wide in ((0.9, 2.5), (1.2, 2.0), (1.6, 2.2)):
+        turn = np.tril(0.1 * generator.normal(size=(5, 5)), -1)
+        white = Whitening(
+            0.05 * generator.normal(size=5), (np.eye(5) + turn) / (0.1 * wide), np.zeros(5)
+        )
+        chart = ResidualMap(white, radius=radius, scale=1.0, bound=10.0)
+        waves.append((belief, chart, draw_wave(chart, v, y, 1e6, generator)))
+    ((share, _),) = share_by_size(waves)
+    assert share == pytest.approx(strays, abs=0.001)
+    assert share_by_size(waves[-1:]) == []
+
+
+@pytest.mark.parametrize("task", ["number", "label"])
+def test_long_tails_are_noticed_where_everybody_sends_once(task) -> None:
+    """Lognormal columns, whose few largest people a wave weights down; labels have a curve."""
+    refused = 0
+    for seed in range(4):
+        generator = np.random.default_rng(seed)
+        v = np.clip(np.exp(0.8 * generator.normal(size=(60_000, 5))) / 10 - 1, -1, 1)
+        y = np.clip(2 * (v + 0.9) @ [0.3, 0.2, 0.3, 0.1, 0.2], -1, 1)
+        y = np.where(generator.random(len(y)) < (1 + y) / 2, 1.0, -1.0) if task == "label" else y
+        plan = choose_plan(task, coefficients=5, count=len(v), mu=0.25)
+        got = collect_in_waves(v, y, ["numeric"] * 5, plan=plan, mu=0.25, generator=generator)
+        refused += unseen([*zip(got.beliefs, got.maps, got.later, strict=False)])
+    assert refused == (4 if task == "number" else 0)
 
 
 @pytest.mark.parametrize("strays", [0.0, 0.01])

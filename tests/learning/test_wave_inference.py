@@ -132,6 +132,23 @@ def test_what_the_cut_takes_from_dispersed_counts_is_put_back() -> None:
     assert (off < 2 * np.sqrt(np.diagonal(found.covariance))).all()
 
 
+def test_what_the_cut_takes_goes_by_the_rates_after_the_step() -> None:
+    """From a start that points elsewhere: what is lacking is along the slope that is found."""
+    generator = np.random.default_rng(7)
+    v, beta = generator.normal(size=(60_000, 3)), np.array([0.5, 0.0, -0.2])
+    rate = np.exp(1.4 + v @ beta)
+    y = np.minimum(generator.poisson(rate * generator.gamma(1 / 0.7, 0.7, len(v))), 200.0)
+    white = Whitening(np.zeros(3), np.eye(3), np.array([0.2, 0.1, -0.1]), 1.5)
+    chart = NewtonMap(white, PoissonNewton.of(200.0, 15.0, 15.0), radius=4.0, robust=True)
+    matrix, linear, squares = chart.sums(v, y)
+    sums = WaveSums(len(v), matrix, linear, 1e-6, squares)
+    found, cut = (newton_estimates(chart, replace(sums, squares=one)) for one in (squares, None))
+    back = (found.coefficients - cut.coefficients)[1:]
+    assert back @ beta > 0.97 * np.linalg.norm(back) * np.linalg.norm(beta)
+    off, before = (np.linalg.norm(one.coefficients[1:] - beta) for one in (found, cut))
+    assert off < before / 2
+
+
 def test_two_radii_tell_what_weights_do_to_a_wrong_curve() -> None:
     """Skewed features, and labels that get rarer again: weights bias the step of either radius."""
     generator = np.random.default_rng(5)
@@ -156,3 +173,7 @@ def test_two_radii_tell_what_weights_do_to_a_wrong_curve() -> None:
     assert np.linalg.norm(after) < np.linalg.norm(before) / 2
     assert before[0] > 2 * np.sqrt(alone.covariance[0, 0])
     assert (after < 2 * np.sqrt(np.diagonal(told.covariance))).all()
+    bare, (nearest, single) = newton_estimates(*waves[0][1:]), (waves[0], wave_estimates(*waves[0]))
+    np.testing.assert_array_equal(single.coefficients, bare.coefficients)
+    more, slope = single.covariance - bare.covariance, nearest[1].whitening.coefficients
+    np.testing.assert_allclose(more[1:, 1:], np.outer(slope, slope) * (0.105**2 / (slope @ slope)))

@@ -208,11 +208,10 @@ def fit_groups(parts: Sequence[Submodel], spread: FloatArray, *, common: bool = 
         floor = float(np.sqrt(covariance(unit, spread, slopes)[0, 0])) / (2 * count)
         return max(left / max(count - int(used.sum()), 1), floor)
 
-    squares, variances = theta**2, np.zeros(groups)
+    shorter, variances = np.ones(groups), np.zeros(groups)
     found = None
     for _ in range(2):  # θ̃² is too large by the variance that the first pass finds
-        sizes = np.sign(theta) * np.sqrt(squares)
-        r = np.array([np.append(-chosen @ sizes, 1.0) for chosen in maps])
+        r = np.array([[*(-k * one @ theta), 1.0] for k, one in zip(shorter, maps, strict=True)])
         for members in together:
             variances[members] = left_by(members, r)
         middle_of = sum(
@@ -230,7 +229,8 @@ def fit_groups(parts: Sequence[Submodel], spread: FloatArray, *, common: bool = 
             sampling=inverse @ middle_of @ inverse,
             unit=unit,
         )
-        squares = np.maximum(theta**2 - np.diag(found.answer.covariance), 0.0)
+        own = np.array([np.trace(one @ found.answer.covariance @ one.T) for one in maps])
+        shorter = np.sqrt(1 - own / np.maximum([np.sum((one @ theta) ** 2) for one in maps], own))
     assert found is not None
     return found
 

@@ -29,15 +29,18 @@ that there are none, and say so; and they are refused where there is a sign of t
 could have noticed:
 
 * *Are they seen?* Each gauge tells the share of people so far out, or beyond 2r, and each residual
-  wave by Σs² how much weight is missing beside that of people within 2r: together the share q with
-  a deviation of σ_q. Wave 1 tells by how much, E, it saw more energy than the law has, of the same
-  people with fresh noise σ_E. One person in a hundred at the bounds, F√p from the centre, would
-  make these a = 0.01/σ_q and b = 0.01·F²/σ_E deviations, so the best test of them takes both by
-  their weights: (a·q/σ_q + b·E/σ_E)/√(a² + b²) > 0.5 is a sign. Without a gauge the law is that
-  of Gaussian features, as large as each wave's own Σs²‖f‖² says, and of the weight that these lose
-  a quarter is in doubt; and as nothing else would tell of tails, q/σ_q > 0.5 is a sign by itself.
-* *Could they be seen?* √(a² + b²), the deviations at which such people stand, must be at least
-  2.5: then they are missed in one fit of forty, and with more people hardly ever.
+  wave by Σs² how much weight is missing beside that of people within 2r, of which those at the
+  bounds, F√p from the centre, lose 1 − (r/F)²: together the share q with a deviation of σ_q. Wave 1
+  tells by how much, E, it saw more energy than the law has, of the same people with fresh noise
+  σ_E. One in a hundred at the bounds would make these a = 0.01/σ_q and b = 0.01·F²/σ_E deviations,
+  so the best test of them is T = (a·q/σ_q + b·E/σ_E)/c, c = √(a² + b²), of mean c and deviation 1.
+* *Without a gauge* the law is that of Gaussian features, of the size S that a wave's own Σs²‖f‖²
+  tells. S shows q, too: somebody beyond r adds r² to E[min(f², r²)], so the last wave's is too
+  large by qr²/k, k the share of f² inside, and an earlier one, in whose coordinates it is S_k, sees
+  q(r_k² − r²·(k_k/k)·S_k/S) more than such features. q/σ_q > 2.33 is a sign of tails.
+* *Two levels.* T > 1.28 is a sign, which people give one time in ten if nobody is far out. And T
+  must be below c − 3.09: so one in a hundred at the bounds is missed once in a thousand fits, and
+  more people hardly ever. Where c is below 2.5, luck alone would tell errors, and none are.
 * *Do tails go on?* Features that spread at least twice as widely as Gaussian ones where most people
   are (`tail_of`) do not end where the noise begins, if bounds allow 3r, or errors have tails as
   well (`kurtosis_of`, 3.5), for these are cut.
@@ -47,11 +50,9 @@ could have noticed:
   is cut shows that: Gaussian errors do so if R is below their standard deviation.
 
 Of differences within people, whose gauge has one bin far out, the sign has to be 3 deviations
-instead of 0.5: then one fit in a thousand is refused by chance.
-
-Then wave 1's errors are told, or none. 1.5, four, 0.5, one in a hundred, 3r, twice and 3.5 were
-chosen on generated populations; people without anybody far out are refused by chance, one time in
-ten or so.
+instead of 1.28: then one fit in a thousand is refused by chance. Then wave 1's errors are told, or
+none. 1.5, four, one in a hundred, the levels, 3r, twice, 3.5 and a quarter (of what r takes away,
+which is in doubt) were chosen on generated populations.
 
 **A Newton wave.** With Â = ΣM + E and t̂ = Σp + e, the step without any shrinkage is θ̃ = Â⁻¹t̂,
 and for the true step θ (the Newton step of everybody's sums)
@@ -95,14 +96,16 @@ elliptical features, among them Gaussian ones, w depends on ‖f‖ alone and e 
 A⁻¹E[(1 − w)e·x] is in the plane of the constant and of the model's own slope: D is projected on it,
 in the metric of its covariance, and shrunk by the share of noise in its square. That is put on, and
 the square of its half is added to the error (`_as_if_all_counted`). After a single Newton wave
-nothing tells of it.
+nothing tells of it, nor where the one before was too noisy: then slopes of labels, for white
+features, count as off by 0.105 (chosen: `hump` of the lab is by 0.04 to 0.15 at such plans' r).
 
 **Counts that were cut.** Slopes of counts are cut to ±G, and of counts more widely dispersed than
 Poisson's that takes away c = E[(y − e^t − G)₊ | t], most where rates are high: Σp lacks Σc·x, and
 the step A⁻¹Σc·x. For counts of a negative binomial law, of variance m + αm² at the rate m = e^t,
 partial moments are incomplete beta functions, and α is told by φ, with slopes cut alike in it
-(`_cut_counts`). The step that is lacking is put on. Another law, or φ's noise, may make it a half
-of that or one and a half times: the square of its half is added to the error.
+(`_cut_counts`), m the rate after the step. The step that is lacking is put on, and errors follow it
+as it follows the step. Another law, or φ's noise, may make it a half of that or one and a half
+times: the square of its half is added to the error.
 
 The estimate is **refused** where d is above 1: then another wave is needed. It is refused, too,
 where noise dominates Â: λ_min ≤ 0, or κ = (σ²/2)(tr Â⁻¹ + 1/λ_min)/λ_min ≥ 0.3: what (Â + G)⁻¹
@@ -111,6 +114,7 @@ leaves of its bias is of the order κ², a tenth of the step.
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -161,14 +165,16 @@ from blurfit.theory.maps import (
 MOST_NOISE = 0.3  # κ
 LEAST_MISFIT = 0.005  # of the worst misfit, which errors allow for
 NEAR, USUAL = 1.5, 4.0  # in units of r and of people's size: up to there nobody is far out
-FAR, WIDE, PEAKED, SIGN = 3.0, 2.0, 3.5, 0.5  # signs of people whom no wave saw
+FAR, WIDE, PEAKED = 3.0, 2.0, 3.5  # signs of tails that go on
+SIGN, TAILS = 1.28, 2.33  # by chance in one fit of ten, and of a hundred: the normal law's
 SURE_SIGN = 3.0  # of differences within people, of whom a gauge has one bin far out
-UNSURE = 0.25  # of the weight that Gaussian features lose, if nobody has looked at them
+UNSURE = 0.25  # of the weight and the size that r takes away: bins are wide, laws not Gaussian
 MOST_CUT = 0.5  # of R², Σ(s·g)² for each person: more where most are cut, whom the gauge missed
-FEW, CLEAR = 0.01, 2.5  # a share of people at the bounds, and the deviations that they must be
+FEW, CLEAR, MISSED = 0.01, 2.5, 3.09  # a share at the bounds; once in a thousand by the normal law
 LEAST_DISPERSION = 0.05  # φ, which is 1/m for m independent rows of each person
 DISPERSIONS = np.geomspace(1e-3, 8.0, 40)  # α, from nearly Poisson's to wider than counts are
 WEIGHT_DECAY = 3.0  # of what weights take away, with r, where fourth moments just exist
+LENGTHENED = 0.105  # by how much a slope of white features may be off after one Newton wave
 MOST_FURTHER = 0.5  # of the difference of two waves, where their radii are much alike
 LONGEST_STEP = 1.0  # d, the standard deviation of the change of scores
 Collected = tuple[Belief, WaveMap, WaveSums]  # a wave, and what was believed before
@@ -247,9 +253,12 @@ def unseen(waves: Sequence[Collected]) -> bool:
 
     `waves` are those of residuals, in their order; the last one's errors are asked for.
     """
-    belief, chart, sums = waves[-1]
-    if not isinstance(chart, ResidualMap) or belief.seen is None:
+    each = [
+        (belief, chart, sums) for belief, chart, sums in waves if isinstance(chart, ResidualMap)
+    ]
+    if len(each) < len(waves) or each[-1][0].seen is None:
         return False
+    belief, chart, sums = each[-1]
     if belief.law is not None and cut_share(chart, sums) > MOST_CUT:
         return True
     law = belief.law or _gaussian(chart, sums)
@@ -263,40 +272,80 @@ def unseen(waves: Sequence[Collected]) -> bool:
     reached = belief.law is not None and law.errors[-1] <= NEAR * chart.bound
     if reached and far <= NEAR * chart.radius:
         return False
-    told = [one for wave in waves for one in _far_out(*wave)]
+    told = [one for wave in each for one in _far_out(*wave)] + (
+        [] if belief.law else share_by_size(each)
+    )
     precision = math.fsum(1 / variance for _, variance in told)
     share = math.fsum(share / variance for share, variance in told) / precision
+    assert belief.seen is not None
     energy, of_energy = belief.seen.energy(chart.whitening)
     signals = FEW * np.array([math.sqrt(precision), far**2 / of_energy])
     signs = np.array([share * math.sqrt(precision), (energy - size) / of_energy])
-    clear, least = float(np.linalg.norm(signals)), SURE_SIGN if belief.differences else SIGN
-    if belief.law is None and signs[0] > least:
+    clear = float(np.linalg.norm(signals))
+    least = min(SURE_SIGN if belief.differences else SIGN, clear - MISSED)
+    if belief.law is None and signs[0] > TAILS:
         return True
     return clear < CLEAR or float(signals @ signs) > least * clear
 
 
-def _far_out(belief: Belief, chart: WaveMap, sums: WaveSums) -> list[tuple[float, float]]:
-    """What a wave and its gauge say of the share of people beyond 2r, with variances."""
-    if not isinstance(chart, ResidualMap):
-        return []
+def _far_out(belief: Belief, chart: ResidualMap, sums: WaveSums) -> list[tuple[float, float]]:
+    """What a wave and its gauge say of the share of people at the bounds, with variances."""
     law = belief.law or _gaussian(chart, sums)
     full = chart.constant**2 * sums.count
     near = weight_near(law, chart.radius)
     missing = near - float(sums.matrix[0, 0]) / full
-    unsure = sums.deviation / full, 0.0 if belief.law else UNSURE * (1 - near)
+    unsure = (sums.deviation / full) ** 2 + (UNSURE * (1 - near)) ** 2
     usual = USUAL / 2 * math.sqrt(law.squares[0])
-    far = far_share(law, min(chart.radius, usual))
-    return [far, (missing, float(np.sum(np.square(unsure))))]
+    found = [far_share(law, min(chart.radius, usual))]
+    lose = 1 - (chart.radius / farthest(chart.whitening, ~known_of(belief))) ** 2
+    return [*found, (missing / lose, unsure / lose**2)] if lose > 0 else found
+
+
+def share_by_size(
+    waves: Sequence[tuple[Belief, ResidualMap, WaveSums]],
+) -> list[tuple[float, float]]:
+    """What the size of features says of the same share, by generalised least squares."""
+    *earlier, (_, last, sums) = waves
+    p, white, scale = last.whitening.dimension, last.whitening, sums.count * last.feature_scale**2
+    matrix = sums.matrix[1:-1, 1:-1] / scale
+    mean = sums.matrix[0, 1:-1] / (sums.count * last.constant * last.feature_scale)
+    seen, size = float(np.trace(matrix)) / p, _gaussian(last, sums).squares[0]
+    inside, rows = max(_kept_squares(size, last.radius, p)[1], 1e-3), []
+    for _, chart, own in earlier:
+        turn = chart.whitening.matrix @ np.linalg.inv(white.matrix)
+        move = chart.whitening.matrix @ (white.mean - chart.whitening.mean)
+        by, blurred = turn.T @ turn / p, own.count * chart.feature_scale**2
+        along = float(np.sum(by * matrix)) / seen
+        its_size = max(size * along + float(move @ (move + 2 * turn @ mean)) / p, 1e-3)
+        kept, within = _kept_squares(its_size, chart.radius, p)
+        lacks = float(np.trace(own.matrix[1:-1, 1:-1])) / (blurred * p) - kept
+        slope = size / seen * by + along * (1 / inside - size / seen) * np.eye(p) / p
+        common = sums.deviation / scale * within * float(np.linalg.norm(slope))
+        alone = own.deviation**2 / (blurred**2 * p) + (UNSURE * (its_size - kept)) ** 2
+        adds = chart.radius**2 - last.radius**2 * within * along / inside
+        rows.append((adds, lacks, common, alone))
+    signals, signs, shared, apart = np.reshape(rows, (-1, 4)).T
+    weights = np.linalg.solve(np.diag(apart) + np.outer(shared, shared), signals)
+    precision = float(weights @ signals)
+    return [(float(weights @ signs) / precision, 1 / precision)] if precision > 0 else []
+
+
+def _kept_squares(size: float, radius: float, p: int) -> tuple[float, float]:
+    """E[min(f², r²)] of Gaussian features of this size, and its derivative, what is within r."""
+    law = assumed_law(p)
+    f2, row = middles(law.features) ** 2, law.shares.sum(axis=1)
+    near = size * f2 < radius**2
+    within = float(f2[near] @ row[near])
+    return size * within + radius**2 * float(row[~near].sum()), within
 
 
 def _gaussian(chart: ResidualMap, sums: WaveSums) -> Law:
     """Return the law of Gaussian features that are as large as the wave's own Σs²‖f‖² says."""
-    law, p = assumed_law(chart.whitening.dimension), chart.whitening.dimension
+    p, radius = chart.whitening.dimension, chart.radius
     trace = float(np.trace(sums.matrix[1:-1, 1:-1])) / (sums.count * chart.feature_scale**2 * p)
-    f2, row, most = middles(law.features) ** 2, law.shares.sum(axis=1), chart.radius**2
-    seen = min(max(trace, 1e-3 * most), 0.999 * most)
-    size = root_of_increasing(lambda k: float(np.minimum(k * f2, most) @ row) - seen, seen, 1e-6)
-    return replace(law, features=math.sqrt(size) * law.features)
+    seen = min(max(trace, 1e-3 * radius**2), 0.999 * radius**2)
+    size = root_of_increasing(lambda k: _kept_squares(k, radius, p)[0] - seen, seen, 1e-6)
+    return replace(assumed_law(p), features=math.sqrt(size) * assumed_law(p).features)
 
 
 def _assumed_bias(
@@ -358,14 +407,14 @@ def wave_estimates(
     if isinstance(chart, ResidualMap):
         return residual_estimates(belief, chart, sums)
     found = newton_estimates(chart, sums)
-    _, earlier, its_sums = before or (belief, None, sums)
-    if not isinstance(earlier, NewtonMap):
-        return found
-    try:
-        nearer = newton_estimates(earlier, its_sums)
-    except InfeasibleError:
-        return found
-    return _as_if_all_counted(found, nearer, chart, earlier.radius)
+    if before is not None and isinstance(before[1], NewtonMap):
+        with suppress(InfeasibleError):
+            nearer = newton_estimates(before[1], before[2])
+            return _as_if_all_counted(found, nearer, chart, before[1].radius)
+    slope, mean = chart.whitening.coefficients, chart.whitening.mean
+    longer = np.array([-mean @ slope, *slope]) / max(chart.whitening.scores[1], 1e-9)
+    longer *= LENGTHENED if belief.task == "label" else 0.0
+    return replace(found, privacy=found.privacy + np.outer(longer, longer))
 
 
 def _as_if_all_counted(
@@ -508,11 +557,13 @@ def newton_estimates(chart: NewtonMap, sums: WaveSums) -> Inference:
     kept = max(0.0, 1 - float(np.diagonal(privacy) @ squares) / float(theta**2 @ squares))
     more = kept * (bend @ bend / 3 - bend / 2) @ theta
     short += np.outer(more, more) / 4
+    turn = expm(-kept * bend)
     if isinstance(chart.loss, PoissonNewton) and sums.squares is not None:
         dispersion = float(np.trace(np.linalg.solve(read.gram, middle))) / len(theta)
-        lost = sums.count * inverse @ (_cut_counts(chart, chart.loss, dispersion) * scale)
+        away, follows = _cut_counts(chart, chart.loss, dispersion, kept * theta * scale)
+        lost = sums.count * inverse @ (away * scale)
         more, short = more + lost, short + np.outer(lost, lost) / 4
-    turn = expm(-kept * bend)
+        turn += kept * sums.count * inverse * (follows * squares)
     classical, privacy = turn @ classical, turn @ privacy @ turn.T
     sampling = classical if sums.squares is None else turn @ sampling @ turn.T
     back = np.linalg.inv(coordinates(chart))
@@ -530,12 +581,15 @@ def newton_estimates(chart: NewtonMap, sums: WaveSums) -> Inference:
     )
 
 
-def _cut_counts(chart: NewtonMap, loss: PoissonNewton, dispersion: float) -> FloatArray:
+def _cut_counts(
+    chart: NewtonMap, loss: PoissonNewton, dispersion: float, q: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     """Return E[c·x] of x = (1, f), f white and Gaussian: what the cut takes away for each record,
-    of counts that are dispersed as this.
+    of counts that are dispersed as this, where scores have changed by q·x; and how it follows q.
     """
     z, weights = NORMAL_NODES, NORMAL_WEIGHTS
-    mean, deviation = chart.whitening.scores
+    slope = np.linalg.solve(chart.whitening.matrix.T, chart.whitening.coefficients) + q[1:]
+    mean, deviation = chart.whitening.scores[0] + q[0], float(np.linalg.norm(slope))
     rate = np.exp(np.minimum(mean + deviation * z, LARGEST_LOG_RATE))
     end = np.minimum(rate + loss.gradient_bound, loss.count_bound)
     size = 1 / DISPERSIONS[:, None]  # of the negative binomial law
@@ -556,9 +610,8 @@ def _cut_counts(chart: NewtonMap, loss: PoissonNewton, dispersion: float) -> Flo
     above, most = beyond(loss.count_bound)[:2]
     lost = np.maximum(first - end * share - (most - loss.count_bound * above), 0.0)
     found = np.array([np.interp(dispersion, np.maximum.accumulate(seen), one) for one in lost.T])
-    slope = np.linalg.solve(chart.whitening.matrix.T, chart.whitening.coefficients)
-    along = slope / max(float(np.linalg.norm(slope)), 1e-12)
-    return np.append(found @ weights, (found * z) @ weights * along)
+    ratio = float((found * z) @ weights) / max(deviation, 1e-12)
+    return np.append(found @ weights, ratio * slope), np.array([0.0, *[ratio] * len(slope)])
 
 
 def _bend(chart: NewtonMap, q: FloatArray) -> FloatArray:
