@@ -90,7 +90,7 @@ from blurfit.learning.gauge import (
     law_of,
     weights_of,
 )
-from blurfit.learning.shrinkage import Shrunk, read_linearly, read_once
+from blurfit.learning.shrinkage import Shrunk, mean_posterior, read_linearly, read_once
 from blurfit.learning.sums import Noise, Submodel
 from blurfit.theory.forms import ColumnKind
 from blurfit.theory.hazards import BAND, Announced, HazardMap
@@ -254,18 +254,17 @@ def first_belief(
 
 
 def _without_slopes(belief: Belief, sums: Submodel, model: Shrunk) -> Belief:
-    """Return the belief with the target's mean alone, whose prior is N(0, 0.36) as in
-    `blurfit.learning.shrinkage`; later waves may find slopes, whose prior is its, too: equal parts
-    of the columns as they are, among which a few directions may have most of the signal.
+    """Return the belief with the target's mean alone; later waves may find slopes, whose prior is
+    that of `blurfit.learning.shrinkage`: equal parts of the columns as they are, in which a few
+    directions may have most of the signal.
     """
-    weight = sums.constant * sums.target.weight * sums.count
-    noise = float(sums.noise.variance[0, -1]) / weight**2
-    mean, error = (0.36 * one / (0.36 + noise) for one in (float(sums.cross[0]) / weight, noise))
-    variance = model.variance / sums.target.weight**2
+    b = sums.target.weight
+    mean, error = mean_posterior(sums)
+    variance = model.variance / b**2
     of_columns = np.diag(model.features.variance / sums.scale[1:] ** 2)
     covariance = _even_slopes(replace(belief, spread=of_columns), _SIGNAL * variance)
-    covariance[0, 0] += error
-    coefficients = np.array([mean, *np.zeros(len(belief.mean))])
+    covariance[0, 0] += error / b**2
+    coefficients = np.array([mean / b, *np.zeros(len(belief.mean))])
     scale = math.sqrt(variance)
     return replace(belief, coefficients=coefficients, covariance=covariance, scale=scale)
 
