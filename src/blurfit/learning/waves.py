@@ -797,7 +797,9 @@ def cut_of(belief: Belief, chart: ResidualMap, sums: WaveSums) -> Cut:
     if belief.task != "number":
         return replace(found, through=1.0)  # labels are never cut, and a line of counts is a start
     if belief.law is None:
-        return replace(found, through=inside(cut_share(chart, sums)))
+        reach = sums.count * chart.constant * chart.target_weight
+        centre = float(sums.matrix[0, -1]) / reach  # of a mean that the last model missed
+        return replace(found, through=inside(cut_share(chart, sums) - centre**2, centre))
     return found
 
 
