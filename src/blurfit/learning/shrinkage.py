@@ -8,8 +8,8 @@ choice: on the American Community Survey both are equal between 20 and 60, and s
 small sets. Beyond 32 coefficients sampling would take more than a second, and linear Bayes is used
 throughout. Where ψ is below 1.5, or nμ below 60, nothing but a number's mean can be learned, and
 of a label nothing but its share where nμ is below 40, or below 3.5 for each column: the model is
-that alone (`blurfit.theory.planning.mean_alone`), a mean under the prior below, a share under one
-that is even from 0 to 1.
+that alone (`blurfit.theory.planning.mean_alone`), a mean as `mean_posterior` says, a share under a
+prior that is even from 0 to 1.
 
 **Linear Bayes** (`linear_bayes`) gives the coefficients of least expected squared error that are
 linear in the blurred Σzy. With A = E[zzᵀ] denoised (`blurfit.learning.denoise`), t = Σzy/n and the

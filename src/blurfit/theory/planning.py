@@ -481,14 +481,15 @@ def choose_shares(
     """Choose how whoever holds all rows spends μ: fractions are shares of μ², and sum to 1.
 
     `waves` counts all but gauges, each of which belongs to the wave after it. Labels and counts:
-    `_CURVE_SHARES`. Numbers: where no slope can be learned, nμ < 48 or ψ < 1, or nμ < 60 and ψ <
-    1.5, three waves after the first that learn the mean alone, in bounds that fit it better and
-    better. Else seven waves, in which the noise falls as the map improves, each after a gauge; of
-    these the second finds the target's mean and spread, before any slope, where ψ <
-    `ENOUGH_FOR_SLOPES` or nμ < `ENOUGH_FOR_MEANS`. With very many people four, of which the last,
-    whose noise is what remains, takes half. Beyond `MOST_FOR_MEANS` columns a mean is not looked
-    for in rounds, which took five times as long as one wave at 1,000 columns. (Chosen on generated
-    populations of 3 to 40 columns; more than seven waves gained 1 % at most.)
+    `_CURVE_SHARES`. Numbers: where no slope can be learned, nμ < 16 or ψ < 0.3, three waves after
+    the first that learn the mean alone, in bounds that fit it better and better. Where nμ < 40 or
+    ψ < 1 one of the mean and one of slopes, which takes 0.45. Else seven waves, in which the noise
+    falls as the map improves, each after a gauge; of these the second finds the target's mean and
+    spread, before any slope, where ψ < `ENOUGH_FOR_SLOPES` or nμ < `ENOUGH_FOR_MEANS`. With very
+    many people four, of which the last, whose noise is what remains, takes half. Beyond
+    `MOST_FOR_MEANS` columns a mean is not looked for in rounds, which took five times as long as
+    one wave at 1,000 columns. (Chosen on generated populations of 3 to 40 columns; more than seven
+    waves gained 1 % at most.)
     """
     one_of(TASKS, task=task)
     if task == "hazard":
