@@ -89,7 +89,9 @@ _NEAR, _DOUBT = 2.5, 1.5  # up to where tails are read, and by how many deviatio
 _UNSEEN = 1.5  # deviations by which wave 1 sees more energy than the gauge
 _LEAST_BOUND = 1.0, 2.0  # R in deviations of s·g, where ψ is up to 5, and from 10 on
 MEAN = 1.0, 0.1, 0.99  # (c, a, b) of a wave that learns the mean alone
+# (c, a, b) of others, and of those with little nμ, to which the mean is as unknown as slopes are
 _WEIGHTS = ResidualMap.constant, ResidualMap.feature_weight, ResidualMap.target_weight
+_EVEN_WEIGHTS, _EVEN = (0.5, 0.7, 0.714), 20.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,15 +203,16 @@ def assumed_law(dimension: int) -> Law:
     return Law(ends, ends, shares / shares.sum(), math.inf)
 
 
-def inside(share: float) -> float:
-    """P(|g| < R) of a Laplace law with E[min(|g|, R)²] = share·R²: so much of a step passes.
+def inside(share: float, centre: float = 0.0) -> float:
+    """P(|g| < R) of a Laplace law about centre·R, if E[min(|g|, R)²] is share·R² about its centre:
+    so much of a step passes.
 
-    >>> round(inside(0.1), 3)
-    0.987
+    >>> round(inside(0.1), 3), round(inside(0.1, 0.5), 3)
+    (0.987, 0.944)
     """
-    share = min(max(share, 1e-3), 0.6)
+    share, centre = min(max(share, 1e-3), 0.6), min(abs(centre), 1.0)
     u = root_of_increasing(lambda u: share - 2 * (1 - math.exp(-u) * (1 + u)) / u**2, 1.0, 1e-9)
-    return 1 - math.exp(-u)
+    return 1 - (math.exp(-u * (1 - centre)) + math.exp(-u * (1 + centre))) / 2
 
 
 def completed(law: Law, energy: tuple[float, float], square: float) -> Law:
@@ -240,6 +243,11 @@ def choose_mean(law: Law, count: int, mu: float) -> tuple[float, float]:
     return float(law.features[-1]), float(law.errors[int(np.argmin(excess))])
 
 
+def weights_of(count: int, mu: float) -> tuple[float, float, float]:
+    """Return (c, a, b) of a wave that learns slopes of a number, by public facts."""
+    return _EVEN_WEIGHTS if count * mu < _EVEN else _WEIGHTS
+
+
 def choose(
     law: Law,
     count: int,
@@ -254,7 +262,7 @@ def choose(
     last wave, whose errors are told, among those that weight nobody down whom its gauge has `seen`.
     """
     found = _Cuts(law, law.features, law.errors, dimension)
-    c, a, b = _WEIGHTS
+    c, a, b = weights_of(count, mu)
     p, r, bound = dimension, law.features[:, None], law.errors[None]
     k = (1 + c**2) / (a * b * mu * count)
     eta = _expected(count, mu, p)
