@@ -208,8 +208,8 @@ LEAST_FOR_LABELS, LEAST_FOR_A_SLOPE = 40.0, 3.5  # nμ, and nμ/p: below, labels
 MOST_FOR_MEANS = 200  # columns, beyond which looking for the mean in rounds takes too long
 ENOUGH_FOR_SLOPES = 4.0  # ψ from which slopes need not wait for the target's place and spread
 RICH_INFORMATION, RICH_REACH = 100.0, 5000.0
-# ψ and nμ, both of which must be reached where one holds all rows: for slopes, and for seven waves
-_SLOPES_OF_HELD, _SEVEN_OF_HELD = (0.3, 16.0), (1.0, 40.0)
+# ψ and nμ, of which one pair must be reached for slopes, where one holds all rows
+_SLOPES_OF_HELD = ((LEAST_INFORMATION, 48.0), (1.0, LEAST_REACH))
 
 
 @dataclass(frozen=True)
@@ -490,15 +490,14 @@ def choose_shares(
     """Choose how whoever holds all rows spends μ: fractions are shares of μ², and sum to 1.
 
     `waves` counts all but gauges, each of which belongs to the wave after it. Labels and counts:
-    `_CURVE_SHARES`. Numbers: where no slope can be learned, nμ < 16 or ψ < 0.3, three waves after
-    the first that learn the mean alone, in bounds that fit it better and better. Where nμ < 40 or
-    ψ < 1 one of the mean and one of slopes, which takes 0.45. Else seven waves, in which the noise
-    falls as the map improves, each after a gauge; of these the second finds the target's mean and
-    spread, before any slope, where ψ < `ENOUGH_FOR_SLOPES` or nμ < `ENOUGH_FOR_MEANS`. With very
-    many people four, of which the last, whose noise is what remains, takes half. Beyond
-    `MOST_FOR_MEANS` columns a mean is not looked for in rounds, which took five times as long as
-    one wave at 1,000 columns. (Chosen on generated populations of 3 to 40 columns; more than seven
-    waves gained 1 % at most.)
+    `_CURVE_SHARES`. Numbers: where no slope can be learned, nμ < 48 or ψ < 1, or nμ < 60 and ψ <
+    1.5, three waves after the first that learn the mean alone, in bounds that fit it better and
+    better. Else seven waves, in which the noise falls as the map improves, each after a gauge; of
+    these the second finds the target's mean and spread, before any slope, where ψ <
+    `ENOUGH_FOR_SLOPES` or nμ < `ENOUGH_FOR_MEANS`. With very many people four, of which the last,
+    whose noise is what remains, takes half. Beyond `MOST_FOR_MEANS` columns a mean is not looked
+    for in rounds, which took five times as long as one wave at 1,000 columns. (Chosen on generated
+    populations of 3 to 40 columns; more than seven waves gained 1 % at most.)
     """
     one_of(TASKS, task=task)
     if task == "hazard":
@@ -509,27 +508,25 @@ def choose_shares(
             waves = 1
         return _shares_of_curve(task, psi, reach, waves)
     rich = psi >= RICH_INFORMATION and reach >= RICH_REACH
-    alone, few = (psi < least or reach < most for least, most in (_SLOPES_OF_HELD, _SEVEN_OF_HELD))
+    alone = not any(psi >= least and reach >= most for least, most in _SLOPES_OF_HELD)
     if waves is None:
-        long = few and coefficients > MOST_FOR_MEANS
-        many = 4 if rich or alone else 3 if few else 7
-        waves = 1 if count < FEWEST or long else many
+        long = alone and coefficients > MOST_FOR_MEANS
+        waves = 1 if count < FEWEST or long else 4 if rich or alone else 7
     whole(waves=waves)
     if waves == 1:
         return Stages(task, (Stage("joint", 1.0),))
     later = waves - 1
     poor = psi < ENOUGH_FOR_SLOPES or reach < ENOUGH_FOR_MEANS
-    first = later if alone else int(poor and later > (1 if few else 2))
+    first = later if alone else int(poor and later > 2)
     kinds: list[StageKind] = ["mean" if place < first else "residual" for place in range(later)]
     if rich:  # each wave has twice the share of the one before
         steps = 2.0 ** np.arange(waves)
         gauges, start = 0.1 * steps[:-1] / math.fsum(steps[:-1]), 0.9 * steps[0] / steps.sum()
     else:
-        start, last = 0.2, 0.45 if few and later == 2 else 0.3
-        looked = 0.15 if alone else 0.1 if few else 0.05
+        start, last, looked = 0.2, 0.3, 0.15 if alone else 0.05
         gauges = np.full(later, looked / later)
         between = np.linspace(1.0, 2.0, later - 1) if later > 2 else np.ones(later - 1)
-        if first and later > 2 and not alone:  # a mean needs little
+        if first and not alone:  # a mean needs little
             between[0] /= 2
         steps = np.array([0.0, *between, 0.0])
         steps[-1] = steps.sum() * last / (1 - looked - start - last) if later > 1 else 1.0
