@@ -89,9 +89,7 @@ _NEAR, _DOUBT = 2.5, 1.5  # up to where tails are read, and by how many deviatio
 _UNSEEN = 1.5  # deviations by which wave 1 sees more energy than the gauge
 _LEAST_BOUND = 1.0, 2.0  # R in deviations of s·g, where ψ is up to 5, and from 10 on
 MEAN = 1.0, 0.1, 0.99  # (c, a, b) of a wave that learns the mean alone
-# (c, a, b) of others, and of those with little nμ, to which the mean is as unknown as slopes are
 _WEIGHTS = ResidualMap.constant, ResidualMap.feature_weight, ResidualMap.target_weight
-_EVEN_WEIGHTS, _EVEN = (0.5, 0.7, 0.714), 20.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,11 +241,6 @@ def choose_mean(law: Law, count: int, mu: float) -> tuple[float, float]:
     return float(law.features[-1]), float(law.errors[int(np.argmin(excess))])
 
 
-def weights_of(count: int, mu: float) -> tuple[float, float, float]:
-    """Return (c, a, b) of a wave that learns slopes of a number, by public facts."""
-    return _EVEN_WEIGHTS if count * mu < _EVEN else _WEIGHTS
-
-
 def choose(
     law: Law,
     count: int,
@@ -262,7 +255,7 @@ def choose(
     last wave, whose errors are told, among those that weight nobody down whom its gauge has `seen`.
     """
     found = _Cuts(law, law.features, law.errors, dimension)
-    c, a, b = weights_of(count, mu)
+    c, a, b = _WEIGHTS
     p, r, bound = dimension, law.features[:, None], law.errors[None]
     k = (1 + c**2) / (a * b * mu * count)
     eta = _expected(count, mu, p)

@@ -91,7 +91,6 @@ from blurfit.learning.gauge import (
     gauge_map,
     inside,
     law_of,
-    weights_of,
 )
 from blurfit.learning.shrinkage import (
     Shrunk,
@@ -421,11 +420,7 @@ def next_map(
         told = last and at.task == "number"
         reach = _reach(at, white, scale, count, mu, last=told)
         robust = told and count * mu >= ENOUGH * len(at.mean)
-        found = ResidualMap(white, *reach, robust=robust, stride=stride if robust else 1)
-        if at.task != "number":
-            return found
-        c, a, b = weights_of(count, mu)
-        return replace(found, constant=c, feature_weight=a, target_weight=b)
+        return ResidualMap(white, *reach, robust=robust, stride=stride if robust else 1)
     if at.task == "number":
         raise InvalidValueError("Expected labels or counts for a Newton wave, got numbers.")
     loss = LogisticNewton() if at.task == "label" else _loss_of_counts(at, count, mu, last=last)
