@@ -201,15 +201,16 @@ def assumed_law(dimension: int) -> Law:
     return Law(ends, ends, shares / shares.sum(), math.inf)
 
 
-def inside(share: float) -> float:
-    """P(|g| < R) of a Laplace law with E[min(|g|, R)²] = share·R²: so much of a step passes.
+def inside(share: float, centre: float = 0.0) -> float:
+    """P(|g| < R) of a Laplace law about centre·R, if E[min(|g|, R)²] is share·R² about its centre:
+    so much of a step passes.
 
-    >>> round(inside(0.1), 3)
-    0.987
+    >>> round(inside(0.1), 3), round(inside(0.1, 0.5), 3)
+    (0.987, 0.944)
     """
-    share = min(max(share, 1e-3), 0.6)
+    share, centre = min(max(share, 1e-3), 0.6), min(abs(centre), 1.0)
     u = root_of_increasing(lambda u: share - 2 * (1 - math.exp(-u) * (1 + u)) / u**2, 1.0, 1e-9)
-    return 1 - math.exp(-u)
+    return 1 - (math.exp(-u * (1 - centre)) + math.exp(-u * (1 + centre))) / 2
 
 
 def completed(law: Law, energy: tuple[float, float], square: float) -> Law:

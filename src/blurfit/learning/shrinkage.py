@@ -8,8 +8,8 @@ choice: on the American Community Survey both are equal between 20 and 60, and s
 small sets. Beyond 32 coefficients sampling would take more than a second, and linear Bayes is used
 throughout. Where ψ is below 1.5, or nμ below 60, nothing but a number's mean can be learned, and
 of a label nothing but its share where nμ is below 40, or below 3.5 for each column: the model is
-that alone (`blurfit.theory.planning.mean_alone`), a mean under the prior below, a share under one
-that is even from 0 to 1.
+that alone (`blurfit.theory.planning.mean_alone`), a mean as `mean_posterior` says, a share under a
+prior that is even from 0 to 1.
 
 **Linear Bayes** (`linear_bayes`) gives the coefficients of least expected squared error that are
 linear in the blurred Σzy. With A = E[zzᵀ] denoised (`blurfit.learning.denoise`), t = Σzy/n and the
@@ -72,7 +72,6 @@ from blurfit.learning.denoise import (
     Denoised,
     denoise,
     largest_variance,
-    shrunk,
     variance_posterior,
 )
 from blurfit.learning.sums import Noise, Submodel
@@ -524,6 +523,30 @@ def mean_within(seen: float, deviation: float, bound: float) -> float:
     return math.copysign(float(found), seen)
 
 
+def mean_posterior(sums: Submodel) -> tuple[float, float]:
+    """Return mean and variance of a number's mean, times b, by its blurred sum and its square's.
+
+    As |y| ≤ 1, mean m and standard deviation t are in the half disc of radius b, with a density ∝
+    1/√(t·√(m² + t²)): a mean near the middle is likely, and so is a narrow target anywhere. Of the
+    powers that were tried this came closest to both the mean that was seen and the middle (chosen).
+    """
+    b, n = sums.target.weight, sums.count
+    seen, noise = sums.cross[0] / (n * sums.constant), sums.noise.variance[0, -1]
+    deviation = math.sqrt(noise) / (n * sums.constant)
+    if deviation == 0:
+        return min(max(float(seen), -b), b), 0.0
+    near = min(max(seen, -b), b)
+    m = np.linspace(max(near - 6 * deviation, -b), min(near + 6 * deviation, b), 121)[:, None]
+    t = b * (np.arange(60) + 0.5) / 60
+    squares = m**2 + t**2
+    unsure = sums.noise.variance[-1, -1] / n**2 + (b**2 / 30) ** 2  # no less than between two t
+    log = -((seen - m) ** 2) / (2 * deviation**2)
+    log = log - (sums.square / n - squares) ** 2 / (2 * unsure) - np.log(squares * t**2) / 4
+    weight = np.where(squares <= b**2, np.exp(log - log.max()), 0.0).sum(axis=1)
+    mean = float(weight @ m[:, 0] / weight.sum())
+    return mean, float(weight @ (m[:, 0] - mean) ** 2 / weight.sum())
+
+
 def shrink(sums: Submodel) -> Shrunk:
     """Fit the model of one target that is published: the same for the same release."""
     read = reading(sums)
@@ -534,7 +557,7 @@ def shrink(sums: Submodel) -> Shrunk:
         if sums.target.kind == "sign":
             mean = mean_within(seen, math.sqrt(noise), sums.target.weight)
         else:
-            mean = shrunk(seen, noise, 0.0, _MEAN * sums.target.weight**2)
+            mean, _ = mean_posterior(sums)
         theta[0] = mean / sums.constant
         alone = theta, sums.in_columns(theta), 0.0
         return Shrunk(*alone, variance=target_variance(sums), features=denoise(sums))

@@ -92,7 +92,13 @@ from blurfit.learning.gauge import (
     inside,
     law_of,
 )
-from blurfit.learning.shrinkage import Shrunk, mean_within, read_linearly, read_once
+from blurfit.learning.shrinkage import (
+    Shrunk,
+    mean_posterior,
+    mean_within,
+    read_linearly,
+    read_once,
+)
 from blurfit.learning.sums import Noise, Submodel
 from blurfit.theory.forms import ColumnKind
 from blurfit.theory.gaussian import root_of_increasing
@@ -253,22 +259,30 @@ def first_belief(
         kinds=tuple(column.kind for column in sums.features),
         differences=differences,
     )
-    return _without_slopes(found, sums, variance) if mean else found
+    return _without_slopes(found, sums, model) if mean else found
 
 
-def _without_slopes(belief: Belief, sums: Submodel, variance: float) -> Belief:
-    """Return the belief with the target's mean alone, whose prior is N(0, 0.36) as in
-    `blurfit.learning.shrinkage`; later waves may find slopes.
+def _without_slopes(belief: Belief, sums: Submodel, model: Shrunk) -> Belief:
+    """Return the belief with the target's mean alone; later waves may find slopes, whose prior is
+    that of `blurfit.learning.shrinkage`: equal parts of the columns as they are, in which a few
+    directions may have most of the signal.
     """
-    weight = sums.constant * sums.target.weight * sums.count
-    noise = float(sums.noise.variance[0, -1]) / weight**2
-    mean, error = (0.36 * one / (0.36 + noise) for one in (float(sums.cross[0]) / weight, noise))
-    slopes = np.zeros(len(belief.mean))
-    covariance = _even_slopes(belief, _SIGNAL * variance)
-    covariance[0, 0] += error
-    coefficients = np.array([mean, *slopes])
+    b = sums.target.weight
+    mean, error = mean_posterior(sums)
+    variance = model.variance / b**2
+    of_columns = np.diag(model.features.variance / sums.scale[1:] ** 2)
+    covariance = _even_slopes(replace(belief, spread=of_columns), _SIGNAL * variance)
+    covariance[0, 0] += error / b**2
+    coefficients = np.array([mean / b, *np.zeros(len(belief.mean))])
     scale = math.sqrt(variance)
     return replace(belief, coefficients=coefficients, covariance=covariance, scale=scale)
+
+
+def _about_mean(belief: Belief) -> FloatArray:
+    """Return the covariance of the slopes' errors, which leave the score at the mean."""
+    move = np.vstack([-belief.mean, np.eye(len(belief.mean))])
+    found: FloatArray = move @ belief.covariance[1:, 1:] @ move.T
+    return found
 
 
 def _even_slopes(belief: Belief, variance: float) -> FloatArray:
@@ -729,7 +743,7 @@ def learn_wave(belief: Belief, chart: Announced, sums: WaveSums) -> Belief:
     assert isinstance(chart, ResidualMap)
     if learns_mean(chart):
         variance = read.dispersion * (chart.scale / chart.target_scale) ** 2
-        covariance = learned.covariance + _even_slopes(at, _SIGNAL * variance)
+        covariance = learned.covariance + variance / at.scale**2 * _about_mean(at)
         return replace(learned, covariance=covariance, scale=math.sqrt(variance), law=None)
     found = _features(learned, chart, read, step, cut)
     return _no_more_than_all(found, at) if poor and at.law is not None else found
@@ -800,7 +814,9 @@ def cut_of(belief: Belief, chart: ResidualMap, sums: WaveSums) -> Cut:
     if belief.task != "number":
         return replace(found, through=1.0)  # labels are never cut, and a line of counts is a start
     if belief.law is None:
-        return replace(found, through=inside(cut_share(chart, sums)))
+        reach = sums.count * chart.constant * chart.target_weight
+        centre = float(sums.matrix[0, -1]) / reach  # of a mean that the last model missed
+        return replace(found, through=inside(cut_share(chart, sums) - centre**2, centre))
     return found
 
 

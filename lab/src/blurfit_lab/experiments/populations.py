@@ -295,6 +295,19 @@ def _wards(d: int, constants: Generator, n: int, generator: Generator) -> Column
     return Columns(X, X @ (slope / np.where(found, np.sqrt(share * (1 - share)), 0.14)))
 
 
+def _tidal(d: int, constants: Generator, n: int, generator: Generator) -> Columns:
+    """Angles, whose cosines are most often at their ends; the mean is a line of them."""
+    X = np.cos(np.pi * generator.random((n, d))) * constants.uniform(0.2, 1, d)
+    return Columns(X, X @ constants.normal(size=d))
+
+
+def _queues(d: int, constants: Generator, n: int, generator: Generator) -> Columns:
+    """Waiting times on busy and on quiet days, on which they mean different things."""
+    busy, slope = generator.random((n, 1)) < 0.3, constants.normal(size=(2, d))
+    X = np.clip(generator.exponential(np.where(busy, 0.3, 0.1), (n, d)), 0, 1)
+    return Columns(X, np.where(busy[:, 0], X @ slope[0] / 3, X @ slope[1]))
+
+
 # ---- answers
 
 
@@ -443,6 +456,9 @@ ASIDE: dict[Task, dict[str, Recipe]] = {
         "ledgers": Recipe(_ledgers, _number(0.6, 0.25, 0.1)),
         "shops": Recipe(_shops, _gamma),
         "wards": Recipe(_wards, _number(0.9, 0.08, 0.5)),
+        "floods": Recipe(_tidal, _number(0.95, 0.4, 0.2)),  # much to learn from few
+        "queues": Recipe(_queues, _skewed),
+        "berths": Recipe(_tidal, lambda s, rng: np.where(s + rng.normal(size=len(s)) > 1, 0.6, -1)),
     },
     "label": {
         "panel": Recipe(_panel, _step(0.3, 0.9, -0.5)),
