@@ -10,6 +10,7 @@ from blurfit.learning.denoise import variance_posterior
 from blurfit.learning.shrinkage import (
     information,
     linear_bayes,
+    mean_posterior,
     mean_within,
     posterior_mean,
     reading,
@@ -48,8 +49,29 @@ def test_where_the_noise_leaves_nothing_else_the_model_is_the_mean() -> None:
     found = shrink(sums)
     assert reading(sums) == "mean"
     assert (found.coefficients[1:] == 0).all()
-    seen, noise = sums.cross[0] / (60 * 0.5 * 0.3), (20.0 / math.sqrt(2) / (60 * 0.5 * 0.3)) ** 2
-    assert found.coefficients[0] == pytest.approx(seen * 0.36 / (0.36 + noise))
+    assert found.coefficients[0] == pytest.approx(mean_posterior(sums)[0] / 0.3)
+
+
+@pytest.mark.parametrize("deviation", [1.0, 3.0, 20.0])
+@pytest.mark.parametrize("seen", [-0.8, 0.1, 0.6, 3.0])
+def test_a_mean_alone_is_a_posterior_mean_within_the_bounds(deviation, seen) -> None:
+    """By another route: in polar coordinates the prior is dρ dφ/√sin φ."""
+    columns = (JointColumn("x", 0.3), JointColumn("y", 0.5))
+    matrix = 60 * np.outer([0.5, 0.3, 0.5], [0.5, 0.3, 0.5]) * np.array([[1, 0, seen]] * 3)
+    matrix = np.triu(matrix) + np.triu(matrix, 1).T
+    matrix[2, 2] = 60 * 0.25 * 0.5
+    sums = JointSums(columns, 0.5, 60, matrix, deviation).submodel("y")
+    rho, phi = np.meshgrid((np.arange(800) + 0.5) / 800, np.pi * (np.arange(1600) + 0.5) / 1600)
+    m, square = rho * np.cos(phi), rho**2
+    noise = deviation / math.sqrt(2) / (60 * 0.25), deviation / (60 * 0.25)
+    log = -((m - seen) ** 2) / (2 * noise[0] ** 2) - (square - 0.5) ** 2 / (2 * noise[1] ** 2)
+    weight = np.exp(log - log.max()) / np.sqrt(np.sin(phi))
+    mean, variance = mean_posterior(sums)
+    expected = np.sum(weight * m) / np.sum(weight)
+    assert mean / 0.5 == pytest.approx(expected, abs=0.02)
+    assert variance / 0.25 == pytest.approx(
+        np.sum(weight * (m - expected) ** 2) / np.sum(weight), rel=0.1, abs=0.003
+    )
 
 
 @pytest.mark.parametrize("deviation", [5.0, 20.0, 200.0, 2e4, 2e9, 2e14])

@@ -79,12 +79,17 @@ class TestInR:
         done = subprocess.run(asked, check=True, capture_output=True, text=True)
         return done.stdout.split()
 
-    def test_it_predicts_what_the_model_does(self, moments, people, tmp_path):
-        model = moments.fit(target="income")
+    @pytest.mark.parametrize("formula", ["income ~ age + region", "member ~ age + income"])
+    def test_it_predicts_what_the_model_does(self, moments, people, tmp_path, formula):
+        model = moments.fit(formula)
         model.save(tmp_path / "model.json")
         people.head(20).to_csv(tmp_path / "people.csv", index=False)
         found = self.run(tmp_path / "model.json", tmp_path / "people.csv")
-        np.testing.assert_allclose(np.array(found, float), model.predict(people.head(20)))
+        expected = model.predict(people.head(20))
+        if model.is_label:
+            assert model.curve is not None
+            expected = model.predict_proba(people.head(20))[:, 1]
+        np.testing.assert_allclose(np.array(found, float), expected)
 
     @pytest.mark.parametrize(
         "formula",

@@ -104,6 +104,8 @@ bent <- function(link, score) {
 predict_published <- function(model, rows, output = names(model$coefficients)[1]) {
   effects <- unlist(model$coefficients[[output]])
   found <- bent(model$link, drop(design(model, rows, names(effects)) %*% effects))
+  if (length(model$curve)) # of a label's line: the log-odds of its score, which is twice as steep
+    found <- bent("logistic", model$curve[[1]] + model$curve[[2]] * (2 * found - 1))
   aim <- questions_of(model)[[model$target]]
   # everybody's number is within its bounds, but a question of yes or no has a score
   if (aim$kind == "numeric" && is.null(aim$above)) pmin(pmax(found, aim$lower), aim$upper) else found

@@ -42,7 +42,8 @@ export function predict(model, record) {
     const [slope, constant] = affine(aim);
     return { number: Math.min(Math.max((score - constant) / slope, aim.lower), aim.upper) };
   }
-  if (model.link === "logistic") return { likely: 0.5 * (1 + Math.tanh(score / 2)) };
+  const [shift, factor] = model.curve ?? (model.link === "logistic" ? [0, 1] : []);
+  if (factor) return { likely: 0.5 * (1 + Math.tanh((shift + factor * score) / 2)) };
   return { likely: Math.min(1, Math.max(0, (score + 1) / 2)) };
 }
 
