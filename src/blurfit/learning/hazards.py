@@ -154,7 +154,7 @@ class EventSums:
         self.used = list(used)
 
     @property
-    def weights(self) -> FloatArray:
+    def feature_weights(self) -> FloatArray:
         """ω of the used columns."""
         return np.array([self.form.inner.columns[place].weight for place in self.used])
 
@@ -206,7 +206,7 @@ class EventSums:
         noise = self.deviation / (self.form.weight * self.form.inner.constant * K)
         at_risk = np.maximum(at_risk, noise)
         whole = float(at_risk.sum())
-        weights = self.weights
+        weights = self.feature_weights
         mean = at_risk @ means / whole
         around = means - mean
         seen = (_curvature(first, self.used)[0] + (around.T * at_risk) @ around) / whole
@@ -365,7 +365,7 @@ def belief_of_exits(sums: EventSums) -> Belief:
     at_risk, mean, spread, rates = sums.at_risk()
     K, p = len(rates), len(mean)
     average = float(rates @ at_risk / at_risk.sum())
-    weights = sums.weights
+    weights = sums.feature_weights
     try:
         found = sums.model
         slopes = found.coefficients[:p] * weights
