@@ -5,10 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.special import expit
+from scipy.stats import laplace
 
 from blurfit.errors import InvalidValueError
 from blurfit.learning import waves
-from blurfit.learning.gauge import assumed_law
+from blurfit.learning.gauge import assumed_law, inside
 from blurfit.learning.waves import (
     WaveSums,
     coordinates,
@@ -245,3 +246,11 @@ def test_noise_does_not_pass_for_more_than_there_is_to_explain(monkeypatch, limi
         found = learn_wave(start, chart, sums)
         explained.append(found.coefficients[1:] @ found.spread @ found.coefficients[1:])
     assert (max(explained) > 1.001 * start.scale**2) == (limit == "none")
+
+
+@pytest.mark.parametrize("centre", [0.0, -0.3, 0.8])
+def test_what_passes_a_cut_is_told_about_the_mean_that_was_missed(centre: float) -> None:
+    law = laplace(scale=0.3)
+    share = law.expect(lambda g: min(abs(g), 1.0) ** 2)
+    moved = laplace(centre, scale=0.3)
+    assert inside(share, centre) == pytest.approx(moved.cdf(1) - moved.cdf(-1), abs=1e-5)

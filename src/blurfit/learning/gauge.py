@@ -206,7 +206,7 @@ def inside(share: float, centre: float = 0.0) -> float:
     so much of a step passes.
 
     >>> round(inside(0.1), 3), round(inside(0.1, 0.5), 3)
-    (0.987, 0.944)
+    (0.987, 0.941)
     """
     share, centre = min(max(share, 1e-3), 0.6), min(abs(centre), 1.0)
     u = root_of_increasing(lambda u: share - 2 * (1 - math.exp(-u) * (1 + u)) / u**2, 1.0, 1e-9)
