@@ -360,11 +360,14 @@ def to_grid_at_random(values: npt.ArrayLike, step: float) -> FloatArray:
     """Return ⌊value/step + u⌋·step, u uniform in [0, 1): a multiple of `step`, without bias.
 
     u does not depend on the value, so given u this rounds as `to_grid` does, with other places at
-    which it jumps: two values end up at most one step further apart than they are.
+    which it jumps: two values end up at most one step further apart than they are. The sum is not
+    computed, as it could be rounded up to the next step: u is compared with what a value lacks of
+    it, so that there is one jump in each step, and none for values on the grid.
     """
     steps = _steps(np.asarray(values, dtype=np.float64), step)
     drawn = (words(steps.size) >> np.uint64(11)).astype(np.float64).reshape(steps.shape)
-    return np.asarray((np.floor(steps + drawn * 2.0**-53) + 0.0) * step)
+    below = np.floor(steps)
+    return np.asarray((below + (drawn * 2.0**-53 >= 1 - (steps - below)) + 0.0) * step)
 
 
 def dither(values: npt.ArrayLike, step: float, fine: float) -> FloatArray:

@@ -115,7 +115,7 @@ def world(tmp_path_factory, propose) -> Blurfit:
         ("audit --of blurfit_lab.rivals:AdaSSPRegressor --set epsilon", "name=value"),
         ("serve --port 0 --store sqlite:///nowhere/collection.db", "nowhere"),
         ("serve --port 0 --store mysql://here/there", "mysql"),
-        ("serve --port 0 --requests-per-second -1", "rate=-1"),
+        ("serve --port 0 --requests-per-second -1", "-1.0 is not in the range x>=0"),
         ("serve --port 70000", "port"),
         ("serve --port 0 --tls-certificate nowhere.pem", "'nowhere.pem' does not exist"),
         ("restore", "Expected the FILE of a backup"),

@@ -268,7 +268,7 @@ class TestToGrid:
 class TestAtRandom:
     """With words that are known: what was drawn decides, and nothing about the value."""
 
-    @pytest.mark.parametrize("u", [0, 2.0**-20, 0.5, 1 - 2.0**-20])
+    @pytest.mark.parametrize("u", [0, 2.0**-20, 0.5, 1 - 2.0**-20, 1 - 2.0**-53])
     def test_rounding_adds_a_uniform_part_of_a_step(self, monkeypatch, u):
         word = int(u * 2**64)
         monkeypatch.setattr(bits, "words", lambda count: np.full(count, word, np.uint64))

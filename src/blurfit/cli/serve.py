@@ -74,8 +74,8 @@ class Serving:
     peer_token_file: AnyFile | None = None
     share_key_file: AnyFile | None = None
     signing_key_file: AnyFile | None = None
-    requests_per_second: float = 200.0
-    submissions_per_second: float = 0.0
+    requests_per_second: Annotated[float, click.FloatRange(0)] = 200.0
+    submissions_per_second: Annotated[float, click.FloatRange(0)] = 0.0
     body_limit: int = 32
     tls_certificate: Annotated[str | None, _EXISTING] = None
     tls_key: Annotated[str | None, _EXISTING] = None
