@@ -276,7 +276,7 @@ def unseen(waves: Sequence[Collected]) -> bool:
         [] if belief.law else share_by_size(each)
     )
     precision = math.fsum(1 / variance for _, variance in told)
-    share = math.fsum(share / variance for share, variance in told) / precision
+    share = math.fsum(share / variance for share, variance in told) / (precision or 1.0)
     assert belief.seen is not None
     energy, of_energy = belief.seen.energy(chart.whitening)
     signals = FEW * np.array([math.sqrt(precision), far**2 / of_energy])

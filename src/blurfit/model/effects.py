@@ -65,6 +65,7 @@ _STEP = 1e-5  # of a number's range, over which a slope is taken
 _BENDS: dict[str, Bend] = {"linear": "", "logistic": "logistic", "log": "exponential"}
 CURVE = "Errors assume that the model is correct."
 THESE_ROWS = "The rows that were given are taken as the population itself."
+LINE = "These are of the line of least squares; predict_proba follows a curve."
 
 
 @dataclass(frozen=True)
@@ -95,6 +96,7 @@ class ModelQuestions:
         features: tuple[str, ...]
         references: Mapping[str, str]
         link: str
+        curve: tuple[float, float] | None
         count: int
 
         @property
@@ -268,7 +270,8 @@ class ModelQuestions:
         aim, told = self.aim, self.inference_of(output).answer.through(rows)
         what = "Mean" if isinstance(aim, Numeric) else "Probability", (key,), names, told
         more: dict[str, Any] = {"limits": limits_of(aim), "curve": _BENDS[self.link]}
-        return self._answers(*what, output, level, **more)
+        notes = () if self.curve is None else (LINE,)
+        return self._answers(*what, output, level, notes, **more)
 
     def _answers(
         self,
