@@ -105,7 +105,7 @@ derivation.
 | 8 to 30 | 0.3, then residuals | 0.3, then residuals |
 | 30 to 150 | 0.2, residuals 0.3, Newton | as labels |
 | from 150 on, or 100 if nμ ≥ 5000 | 0.1, residuals 0.15, Newton 0.25, Newton | as labels |
-| from 1200, 9600, … on | one more Newton wave each, of the 0.25 | as labels |
+| from 1200, 9600, … on | the same | one more Newton wave each, of the 0.25 |
 
 Numbers (`_waves_of_numbers`): one wave where the mean is all that can be learned, ψ < 1.5 or nμ <
 60. Below ψ = 6 two, of which the first learns the mean alone, ψ₁ < 1.5, and so where slopes are
@@ -115,14 +115,15 @@ generated populations of 3, 14 and 40 columns.
 
 Whoever holds all rows, labels and counts, shares of μ²: joint 0.25 and residuals below ψ = 10;
 joint 0.16, residuals 0.25 and Newton to ψ = 50; then joint 0.0625, residuals 0.09, Newton 0.16 and
-Newton again, which makes errors honest: one step leaves the square of its length; and from 400,
-3200, … on one more each, of the 0.16.
+Newton again, which makes errors honest: one step leaves the square of its length; and for counts
+from 400, 3200, … on one more each, of the 0.16.
 
-**How many of Newton's waves.** A start that is too far out comes back slowly: where the rate e^t is
-far above the count, e^t − y over e^t is 1, so that a step lowers the score by 1 at most, however
-small the noise is. A line's start follows whoever is not cut, and r ∝ ψ^{1/3} (below): from 8ψ
-people are within reach who are twice as far out, and there is one more wave to come back from
-there. Steps are quadratic once they are close, and so what is left vanishes as ψ grows.
+**How many of Newton's waves.** For counts a start that is too far out comes back slowly: where the
+rate e^t is far above the count, e^t − y over e^t is 1, so that a step lowers the score by 1 at
+most, however small the noise is. A line's start follows whoever is not cut, and r ∝ ψ^{1/3}
+(below): from 8ψ people are within reach who are twice as far out, and there is one more wave to
+come back from there. Steps are quadratic once they are close, and so what is left vanishes as ψ
+grows.
 
 Times to an event: exits first, then log-odds of the event by Newton's waves, of 0.2, 0.3 and 0.5 of
 the people where nμ is at least 1000, else exits alone; or shares of μ² of 0.15, 0.2 and 0.65.
@@ -459,7 +460,7 @@ def choose_plan(
         enough = psi >= ENOUGH_FOR_TWO[task] and reach >= ENOUGH_FOR_MEANS and count >= FEWEST
         plain = coefficients <= FEW[task] and psi < ENOUGH_FOR_FEW
         four = any(psi >= least and reach >= most for least, most in ENOUGH_FOR_FOUR)
-        best = (2 + _newtons(psi, ENOUGH_FOR_FOUR[0][0]) if four else 3) if curve else 2
+        best = (2 + _newtons(task, psi, ENOUGH_FOR_FOUR[0][0]) if four else 3) if curve else 2
         waves = 1 if plain or not enough else best
     whole(waves=waves)
     if waves == 1:
@@ -551,11 +552,12 @@ def _doubling(waves: int) -> tuple[float, ...]:
     return tuple(2.0 ** (place - waves) / (1 - 2.0**-waves) for place in range(waves))
 
 
-def _newtons(psi: float, enough: float) -> int:
-    """Return how many Newton waves there are: two from a ψ that is `enough`, and one more whenever
-    it is `_MORE_NEWTON` times as large.
+def _newtons(task: Task, psi: float, enough: float) -> int:
+    """Return how many Newton waves there are: two from a ψ that is `enough`, and for counts one
+    more whenever it is `_MORE_NEWTON` times as large.
     """
-    return 2 + max(math.floor(math.log(psi / enough, _MORE_NEWTON)), 0)
+    more = math.floor(math.log(psi / enough, _MORE_NEWTON))
+    return 2 + max(more, 0) if task == "count" else 2
 
 
 def _curve_stages(task: Task, shares: tuple[float, ...], newtons: int) -> Stages:
@@ -572,7 +574,8 @@ def _shares_of_curve(task: Task, psi: float, reach: float, waves: int | None) ->
     """Return the shares of labels and counts: two waves at least, unless one is asked for."""
     if waves is None:
         few = psi < 10 or reach < 250
-        waves = 2 if few else 3 if psi < ENOUGH_FOR_HELD else 2 + _newtons(psi, ENOUGH_FOR_HELD)
+        many = 2 + _newtons(task, psi, ENOUGH_FOR_HELD)
+        waves = 2 if few else 3 if psi < ENOUGH_FOR_HELD else many
     whole(waves=waves)
     if waves >= 4:
         return _curve_stages(task, _CURVE_SHARES[4], waves - 2)
