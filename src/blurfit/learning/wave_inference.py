@@ -39,8 +39,9 @@ could have noticed:
   large by qr²/k, k the share of f² inside, and an earlier one, in whose coordinates it is S_k, sees
   q(r_k² − r²·(k_k/k)·S_k/S) more than such features. q/σ_q > 2.33 is a sign of tails.
 * *Two levels.* T > 1.28 is a sign, which people give one time in ten if nobody is far out. And T
-  must be below c − 3.09: so one in a hundred at the bounds is missed once in a thousand fits, and
-  more people hardly ever. Where c is below 2.5, luck alone would tell errors, and none are.
+  must be below c − 3.09: so one in a hundred at the bounds is missed once in a thousand fits (seven
+  were seen), and more people hardly ever. Where c is below 2.5, luck alone would tell errors, and
+  none are.
 * *Do tails go on?* Features that spread at least twice as widely as Gaussian ones where most people
   are (`tail_of`) do not end where the noise begins, if bounds allow 3r, or errors have tails as
   well (`kurtosis_of`, 3.5), for these are cut.
