@@ -186,10 +186,10 @@ class MomentPerturbationClassifier(MomentPerturbation, PerturbationClassifier):
     A row is one person, unless `fit(X, y, groups=...)` says whose it is. Two classes are one column
     of ±1, more are one-hot: one release holds all of them, and no budget is divided. In waves, or
     with public rows of the features, two classes are learned by logistic regression; else by least
-    squares. Once fitted, `summary()` is the table that a statistician expects, and `moments_` the
-    release, from which other columns and formulas are fitted at no further cost. The model is
-    shrunk by what the noise leaves uncertain; where the noise dominates, that is done by sampling,
-    which takes up to a second for each class.
+    squares, read on a logistic curve. Once fitted, `summary()` is the table that a statistician
+    expects, and `moments_` the release, from which other columns and formulas are fitted at no
+    further cost. The model is shrunk by what the noise leaves uncertain; where the noise dominates,
+    that is done by sampling, which takes up to a second for each class.
 
     Args:
         epsilon: ε of everything that a fit releases.
@@ -221,8 +221,8 @@ class MomentPerturbationClassifier(MomentPerturbation, PerturbationClassifier):
 
     Attributes:
         classes_: the labels, in order.
-        coef_: (1, d) for two classes, of a score whose sign decides: the log-odds of `classes_[1]`
-            in waves or with public rows, else E[±1]. (k, d) for more, of the probability of each.
+        coef_: (1, d) for two classes, of a score whose sign decides: the log-odds of `classes_[1]`,
+            or E[±1] where its share alone is told. (k, d) for more, of the probability of each.
         intercept_: (1,) or (k,), likewise.
         model_: the `PublishedModel`: predictions from records, standard errors, files.
         moments_: the first of `releases_`, of all rows with the share of the promise that it had:
