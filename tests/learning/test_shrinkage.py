@@ -52,6 +52,16 @@ def test_where_the_noise_leaves_nothing_else_the_model_is_the_mean() -> None:
     assert found.coefficients[0] == pytest.approx(mean_posterior(sums)[0] / 0.3)
 
 
+@pytest.mark.parametrize("deviation", [0.0, 1e-9, 1e-4, 1e-2])
+@pytest.mark.parametrize("seen", [-1.0, 0.2, 1.1])
+def test_a_mean_that_is_told_exactly_is_taken(deviation, seen) -> None:
+    matrix = np.array([[15, 0, 15 * seen], [0, 1, 0], [15 * seen, 0, 15]])
+    columns = (JointColumn("x", 0.3), JointColumn("y", 0.5))
+    mean, variance = mean_posterior(JointSums(columns, 0.5, 60, matrix, deviation).submodel("y"))
+    assert mean / 0.5 == pytest.approx(min(seen, 1.0), abs=0.003)
+    assert 0 <= variance <= (0.01 * deviation) ** 2 + deviation**2
+
+
 @pytest.mark.parametrize("deviation", [1.0, 3.0, 20.0])
 @pytest.mark.parametrize("seen", [-0.8, 0.1, 0.6, 3.0])
 def test_a_mean_alone_is_a_posterior_mean_within_the_bounds(deviation, seen) -> None:

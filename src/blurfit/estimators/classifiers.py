@@ -282,7 +282,7 @@ class InputPerturbationClassifier(InputPerturbation, PerturbationClassifier):
         local_delta: its δ, to be given with `local_epsilon`.
         weight_bound: η, the largest length of the encoded weights; the proof is for weights within
             it. None takes what the number of rows and the promise can pay for
-            (`estimators.defaults`): three times the regressor's, as log-odds reach further than a
+            (`estimators.mechanisms`): three times the regressor's, as log-odds reach further than a
             number's range.
         fit_intercept: without it, the middle of the bounds is a tie.
         rule: "certified" is proved, "published" is what the paper prints.

@@ -294,7 +294,7 @@ class InputPerturbationRegressor(InputPerturbation, PerturbationRegressor):
         local_delta: its δ, to be given with `local_epsilon`.
         weight_bound: η, the largest length of the encoded weights; the proof is for weights within
             it. More lets the model follow stronger effects, and costs noise. None takes what the
-            number of rows and the promise can pay for (`estimators.defaults`).
+            number of rows and the promise can pay for (`estimators.mechanisms`).
         fit_intercept: without it, the middle of the bounds is predicted to be the middle of
             `target_bounds`, which is the usual line through zero where bounds are ±b.
         rule: "certified" is proved, "published" is what the paper prints.

@@ -542,7 +542,10 @@ def mean_posterior(sums: Submodel) -> tuple[float, float]:
     unsure = sums.noise.variance[-1, -1] / n**2 + (b**2 / 30) ** 2  # no less than between two t
     log = -((seen - m) ** 2) / (2 * deviation**2)
     log = log - (sums.square / n - squares) ** 2 / (2 * unsure) - np.log(squares * t**2) / 4
-    weight = np.where(squares <= b**2, np.exp(log - log.max()), 0.0).sum(axis=1)
+    log = np.where(squares <= b**2, log, -math.inf)
+    if (top := float(log.max())) == -math.inf:  # a mean at its bound, told to the last digits
+        return float(near), deviation**2
+    weight = np.exp(log - top).sum(axis=1)
     mean = float(weight @ m[:, 0] / weight.sum())
     return mean, float(weight @ (m[:, 0] - mean) ** 2 / weight.sum())
 

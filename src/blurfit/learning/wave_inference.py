@@ -250,7 +250,7 @@ def _hidden(belief: Belief, chart: ResidualMap, cut: Cut) -> Cut:
 
 
 def unseen(waves: Sequence[Collected]) -> bool:
-    """Whether people may be far out whom no wave saw: see the module's docstring.
+    """Tell whether people may be far out whom no wave saw: see the module's docstring.
 
     `waves` are those of residuals, in their order; the last one's errors are asked for.
     """
@@ -290,7 +290,7 @@ def unseen(waves: Sequence[Collected]) -> bool:
 
 
 def _far_out(belief: Belief, chart: ResidualMap, sums: WaveSums) -> list[tuple[float, float]]:
-    """What a wave and its gauge say of the share of people at the bounds, with variances."""
+    """Return what a wave and its gauge say of the share of people at the bounds, with variances."""
     law = belief.law or _gaussian(chart, sums)
     full = chart.constant**2 * sums.count
     near = weight_near(law, chart.radius)
@@ -305,7 +305,7 @@ def _far_out(belief: Belief, chart: ResidualMap, sums: WaveSums) -> list[tuple[f
 def share_by_size(
     waves: Sequence[tuple[Belief, ResidualMap, WaveSums]],
 ) -> list[tuple[float, float]]:
-    """What the size of features says of the same share, by generalised least squares."""
+    """Return what the size of features says of the same share, by generalised least squares."""
     *earlier, (_, last, sums) = waves
     p, white, scale = last.whitening.dimension, last.whitening, sums.count * last.feature_scale**2
     matrix = sums.matrix[1:-1, 1:-1] / scale
