@@ -308,6 +308,31 @@ def _queues(d: int, constants: Generator, n: int, generator: Generator) -> Colum
     return Columns(X, np.where(busy[:, 0], X @ slope[0] / 3, X @ slope[1]))
 
 
+def _budgets(d: int, constants: Generator, n: int, generator: Generator) -> Columns:
+    """Shares of what people spend, which sum to less than 1: the largest is near a half."""
+    size, slope = constants.gamma(1.0, size=d + 1) + 0.1, constants.normal(size=d)
+    spent = generator.gamma(5 * size, size=(n, d + 1))
+    X = spent[:, :d] / spent.sum(axis=1, keepdims=True)
+    return Columns(X, np.log(X + 0.01) @ slope)
+
+
+def _routes(d: int, constants: Generator, n: int, generator: Generator) -> Columns:
+    """Travel times that one jam delays all of; whoever takes longer than the bound is at it."""
+    slope, shape = constants.normal(size=d), constants.uniform(0.8, 2, d)
+    jam = np.exp(0.5 * generator.normal(size=(n, 1)))
+    X = np.clip(0.3 * jam * generator.weibull(shape, (n, d)), 0, 1)
+    return Columns(X, X @ slope)
+
+
+def _alloys(d: int, constants: Generator, n: int, generator: Generator) -> Columns:
+    """Measurements in a seventh of their bounds, most of them alike, and marks of one in ten."""
+    mark, centre = np.arange(d) % 4 == 1, constants.uniform(-0.7, 0.7, d)
+    slope = constants.normal(size=d)
+    batch, own = generator.normal(size=(n, 1)), generator.normal(size=(n, d))
+    X = np.where(mark, own + 0.5 * batch > 1.4, centre + 0.1 * batch + 0.06 * own)
+    return Columns(np.clip(X, -1, 1), X @ (slope / np.where(mark, 0.3, 0.1)))
+
+
 # ---- answers
 
 
@@ -459,6 +484,11 @@ ASIDE: dict[Task, dict[str, Recipe]] = {
         "floods": Recipe(_tidal, _number(0.95, 0.4, 0.2)),  # much to learn from few
         "queues": Recipe(_queues, _skewed),
         "berths": Recipe(_tidal, lambda s, rng: np.where(s + rng.normal(size=len(s)) > 1, 0.6, -1)),
+        "budgets": Recipe(
+            _budgets, lambda s, rng: 0.3 * np.tanh(s) + 0.1 * rng.laplace(size=len(s))
+        ),
+        "routes": Recipe(_routes, _gamma),
+        "alloys": Recipe(_alloys, _number(0.85, 0.05, -0.4)),
     },
     "label": {
         "panel": Recipe(_panel, _step(0.3, 0.9, -0.5)),
@@ -468,6 +498,9 @@ ASIDE: dict[Task, dict[str, Recipe]] = {
         "clinics": Recipe(_CLINICS, _curve(-3.0, 1.2)),
         "tides": Recipe(_TIDES, _label(lambda s: 0.02 + 0.5 * expit(3 * s))),
         "blocs": Recipe(_BLOCS, _label(lambda s: -np.expm1(-np.exp(0.8 * s - 0.5))), binary=True),
+        "budgets": Recipe(_budgets, _label(lambda s: 0.05 + 0.9 * expit(2 * s))),
+        "routes": Recipe(_routes, _curve(-2.0, 1.5)),
+        "alloys": Recipe(_alloys, _step(0.1, 0.7, 0.5)),
     },
     "count": {
         "panel": Recipe(_panel, _count(30, 3.0, spread=0.3), most=30),
@@ -475,6 +508,9 @@ ASIDE: dict[Task, dict[str, Recipe]] = {
         "clinics": Recipe(_CLINICS, _count(40, 1.5, spread=0.5), most=40),
         "tides": Recipe(_TIDES, _count(30, 5.0, slope=0.3), most=30),
         "blocs": Recipe(_BLOCS, _count(25, 0.7, slope=0.6), binary=True, most=25),
+        "budgets": Recipe(_budgets, _count(15, 1.0, slope=0.4), most=15),
+        "routes": Recipe(_routes, _count(40, 3.0, spread=0.4), most=40),
+        "alloys": Recipe(_alloys, _count(30, 2.0, zeros=0.15), most=30),
     },
 }
 # Real people, with how many columns they have.
