@@ -846,7 +846,8 @@ def step_sums(chart: StepMap, sums: WaveSums, cut: Cut | None = None) -> StepSum
         _refuse_shape(sums, size + 1, linear=False)
         assert cut is not None
         gram = np.array(sums.matrix[:-1, :-1])
-        gram[0, 0] = chart.constant**2 * sums.count * _weight(chart, sums, cut)
+        full = chart.constant**2 * sums.count
+        gram[0, 0] = min(max(float(gram[0, 0]), 0.02 * full), full)  # E_w is a share
         noise = Noise(variance)
         expected = cut.weight * cut.spread
         seen = float(sums.matrix[-1, -1]) / sums.count / chart.target_scale**2
@@ -918,15 +919,6 @@ def coordinates(chart: StepMap) -> FloatArray:
         found[0] /= constant
         found[1:] /= of_features
     return found
-
-
-def _weight(chart: ResidualMap, sums: WaveSums, cut: Cut) -> float:
-    """Return E_w, by what was released of it and by the law, each as far as it is certain."""
-    seen = float(sums.matrix[0, 0]) / (chart.constant**2 * sums.count)
-    noise = (sums.deviation / (chart.constant**2 * sums.count)) ** 2
-    other = min(cut.law_noise, 0.2) ** 2 + 1e-3 * cut.weight / sums.count
-    found = (seen * other + cut.weight * noise) / (other + noise)
-    return min(max(found, 0.02), 1.0)
 
 
 def _features(belief: Belief, chart: ResidualMap, read: StepSums, step: Step, cut: Cut) -> Belief:
