@@ -668,7 +668,7 @@ def _denoised(sums: StepSums) -> tuple[FloatArray, float]:
     noise = sums.noise.variance / sums.count**2
     spread = _diagonal(np.diagonal(seen), np.diagonal(noise), sums.curvature, sums.constants)
     pairs = ~np.eye(len(seen), dtype=bool) & (noise > 0)  # two bands of one time are known to be 0
-    gram, kept = shrunk_pairs(seen, noise, spread, pairs, least=0.001)
+    gram, kept = shrunk_pairs(seen, noise, spread, pairs)
     free = 2 * float(np.median(noise[pairs]))
     return soft_floor(gram, len(seen) * kept / 4 * free), kept
 
