@@ -64,9 +64,8 @@ computes the belief on another machine, and so has other last digits than the ma
 Steps of counts are held back where a quadratic cannot be right (`_held_back`).
 
 **Little information.** Where a wave's own ψ is below 0.75 (chosen), or nobody has looked where
-people are, noise may pass for slopes, from which the next wave starts. Two limits keep it from
-growing: P is no larger than the errors that were seen leave room for (`_believable`), and after a
-gauge slopes explain no more than the target's whole variance (`_no_more_than_all`).
+people are, noise may pass for slopes, from which the next wave starts. So P is no larger there than
+the errors that were seen leave room for (`_believable`).
 """
 
 import math
@@ -728,8 +727,7 @@ def learn_wave(belief: Belief, chart: Announced, sums: WaveSums) -> Belief:
     if learns_mean(chart):
         prior[1:] = prior[:, 1:] = 0.0
     prior += _slack(prior, read.constants)
-    poor = isinstance(chart, ResidualMap) and at.task == "number" and _poor(at, chart, sums)
-    if poor:
+    if isinstance(chart, ResidualMap) and at.task == "number" and _poor(at, chart, sums):
         prior *= _believable(prior, read, sums)
     step = bayes_step(read, prior)
     back = np.linalg.inv(into)
@@ -745,28 +743,13 @@ def learn_wave(belief: Belief, chart: Announced, sums: WaveSums) -> Belief:
         variance = read.dispersion * (chart.scale / chart.target_scale) ** 2
         covariance = learned.covariance + variance / at.scale**2 * _about_mean(at)
         return replace(learned, covariance=covariance, scale=math.sqrt(variance), law=None)
-    found = _features(learned, chart, read, step, cut)
-    return _no_more_than_all(found, at) if poor and at.law is not None else found
+    return _features(learned, chart, read, step, cut)
 
 
 def _poor(belief: Belief, chart: ResidualMap, sums: WaveSums) -> bool:
     """Tell whether noise hides slopes from a wave, or nobody has looked where people are."""
     mu = chart.sensitivity() / sums.deviation
     return belief.law is None or information(sums.count, mu, len(belief.mean)) < _POOR
-
-
-def _no_more_than_all(found: Belief, before: Belief) -> Belief:
-    """Return the belief with slopes that explain no more than the target's variance was thought to
-    be `before` the wave.
-    """
-    first, slopes = before.coefficients[1:], found.coefficients[1:]
-    most = before.scale**2 + float(first @ before.spread @ first)
-    signal = float(slopes @ found.spread @ slopes)
-    if signal <= most:
-        return found
-    shorter = math.sqrt(most / signal) * slopes
-    constant = found.coefficients[0] + found.mean @ (slopes - shorter)
-    return replace(found, coefficients=np.array([constant, *shorter]))
 
 
 def learns_mean(chart: Announced) -> bool:
