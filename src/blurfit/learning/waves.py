@@ -313,7 +313,6 @@ def on_curve(belief: Belief) -> Belief:
         at_mean = math.log(rate * belief.count_bound) - _log_growth(belief, factors * beta)
     slope = factors * beta
     misfit = _even_slopes(belief, _MISFIT * max(float(slope @ belief.spread @ slope), 0.1))
-    misfit[0, 0] += 0.02
     centre = np.eye(len(beta) + 1)
     centre[0, 1:] = belief.mean
     turn = np.linalg.solve(centre, np.append(factor, factors)[:, None] * centre)
