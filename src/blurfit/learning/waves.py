@@ -372,11 +372,11 @@ def _two_points(belief: Belief) -> tuple[FloatArray, FloatArray, BoolArray]:
 def _log_factors(belief: Belief, rate: float) -> FloatArray:
     """Return what a line's slopes are multiplied by to be those of log rates; the mean is `rate`.
 
-    A rate that the line puts below a tenth of the mean, or above the largest count, is put there.
+    A rate that the line puts below a tenth of the mean is put there.
     """
     relative = belief.coefficients[1:] / (2 * rate)
     a, b, two = _two_points(belief)
-    low, high = (np.log(np.clip(1 + d * relative, 0.1, 1 / rate)) for d in (-a, b))
+    low, high = (np.log(np.maximum(1 + d * relative, 0.1)) for d in (-a, b))
     curved = two & (np.abs(relative) > 1e-9)
     ratio = (high - low) / ((a + b) * np.where(curved, relative, 1.0))
     return np.asarray(np.where(curved, ratio, 1.0) / (2 * rate))
