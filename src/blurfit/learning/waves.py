@@ -833,7 +833,7 @@ def step_sums(chart: StepMap, sums: WaveSums, cut: Cut | None = None) -> StepSum
         noise = Noise(variance)
         expected = cut.weight * cut.spread
         seen = float(sums.matrix[-1, -1]) / sums.count / chart.target_scale**2
-        left = min(max(seen, 0.1 * expected), 4 * expected) / cut.weight * chart.target_scale**2
+        left = max(seen, 0.1 * expected) / cut.weight * chart.target_scale**2
         curvature = cut.energy * chart.feature_scale**2
         linear, blur = sums.matrix[:-1, -1] / cut.through, square / 2 / cut.through**2
         return StepSums(sums.count, gram, linear, noise, blur, curvature, left)
