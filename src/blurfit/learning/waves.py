@@ -765,7 +765,6 @@ def _held_back(at: Belief, chart: NewtonMap, change: FloatArray) -> FloatArray:
     * M has H where e^t is above it, and there the step is too long by e^t/H: Δ is divided by that.
     * From below a Newton step overshoots, as the rate is e^t(1 + Δ) to first order, and not
       e^{t+Δ}: a Δ above 1 becomes 1 + ln Δ.
-    * From above it falls by less than 1, as a rate stays positive: what is below −1 is noise.
     * No mean is above the largest count, so no such rate is.
 
     As steps get short, and H grows, nothing is held back; a step of 0 always stays one.
@@ -778,7 +777,7 @@ def _held_back(at: Belief, chart: NewtonMap, change: FloatArray) -> FloatArray:
     def held(distance: FloatArray) -> FloatArray:
         before = np.minimum(centre + distance * start[1:], LARGEST_LOG_RATE)
         step = distance * change[1:] * np.minimum(1.0, loss.curvature_bound / np.exp(before))
-        step = np.where(step > 1, 1 + np.log(np.maximum(step, 1)), np.maximum(step, -1))
+        step = np.where(step > 1, 1 + np.log(np.maximum(step, 1)), step)
         return np.asarray(np.minimum(step, math.log(loss.count_bound) - before))
 
     low, high = held(-a), held(b)
