@@ -120,9 +120,7 @@ from blurfit.theory.planning import (
     Task,
     information,
     newton_radius,
-    radius_of,
-    reach_of_numbers,
-    residual_bound_of,
+    reach_of,
 )
 
 _SIGNAL = (
@@ -408,8 +406,7 @@ def next_map(
     if kind != "newton" and not belief.line:
         raise InvalidValueError("Expected residual waves before Newton's, got one after.")
     if kind != "newton":
-        far = radius_of if at.task == "count" else lambda *facts: reach_of_numbers(*facts)[0]
-        white = _whitening(at, _not_too_long(at, far(count, mu, len(at.mean))))
+        white = _whitening(at, _not_too_long(at, reach_of(count, mu, len(at.mean))[0]))
         scale = float(rounded(np.array(at.scale)))
         if kind == "gauge":
             return gauge_map(white, scale, count, mu, differences=at.differences)
@@ -506,11 +503,8 @@ def _reach(
     """Return r, the scale, and R: by where people are, or by a rule where nobody has looked."""
     p = white.dimension
     if belief.law is None:
-        radius = radius_of(count, mu, p)
-        bound = residual_bound_of(radius)
-        if belief.task == "number":
-            ends = zip(reach_of_numbers(count, mu, p), bounds_of(white, scale), strict=True)
-            radius, bound = (min(one) for one in ends)  # beyond is nobody, only noise
+        ends = zip(reach_of(count, mu, p), bounds_of(white, scale), strict=True)
+        radius, bound = (min(one) for one in ends)  # beyond is nobody, only noise
         if belief.task == "label":  # a rare class is far from the mean, and is never cut
             average = white.intercept + float(white.coefficients @ white.mean)
             bound = max(bound, (1 + min(abs(average), 1.0)) / scale)
@@ -792,8 +786,8 @@ def cut_of(belief: Belief, chart: ResidualMap, sums: WaveSums) -> Cut:
     """Return what the wave's weights and cut do, by the gauge before it or by what is assumed."""
     law = belief.law or assumed_law(chart.whitening.dimension)
     found = cut_at(law, chart, sums.count, chart.sensitivity() / sums.deviation)
-    if belief.task != "number":
-        return replace(found, through=1.0)  # labels are never cut, and a line of counts is a start
+    if belief.task == "label":
+        return replace(found, through=1.0)  # what is cut of yes and no has no tail
     if belief.law is None:
         reach = sums.count * chart.constant * chart.target_weight
         centre = float(sums.matrix[0, -1]) / reach  # of a mean that the last model missed

@@ -136,10 +136,10 @@ exact curve is wanted all the same.
 **How far out.** A residual wave cuts white features to ‖f‖ ≤ r√p and residuals to ±R standard
 deviations. The noise then adds about 4.5p²r²R²/(nμ)² to the relative squared error, which is
 proportional to r²R²/(p·ψ²), and cutting adds a bias that falls with r, the faster the more columns
-there are, as ‖f‖/√p is then closer to 1. With R = 2.2r and a bias ∝ 1/(p·r²) the sum is least at r
+there are, as ‖f‖/√p is then closer to 1. With R ∝ r and a bias ∝ 1/(p·r²) the sum is least at r
 ∝ ψ^{1/3}. The best r for 2, 4, 7 and 13 columns of the survey lie on r = 0.3ψ^{1/3} (ψ of that
 wave): 0.7 at ψ = 13, 1.05 at 32 to 50, 1.5 at 150 to 200, 2.4 at 425. So the exponent 1.5 of ψ
-stands there; 0.3 and 2.2 are choices.
+stands there; 0.3 is a choice. Whether numbers, labels or counts, all have one rule (`reach_of`).
 """
 
 import itertools
@@ -621,14 +621,6 @@ def promise_of_share(
     return epsilon_of(math.sqrt(fraction) * mu, own * (1 - kept_back)), own
 
 
-def radius_of(count: int, mu: float, coefficients: int) -> float:
-    """r = 0.3ψ^{1/3}, between 0.6 and 3: small where noise dominates, larger with people.
-
-    `count` and `mu` are the wave's own.
-    """
-    return min(max(0.3 * math.cbrt(information(count, mu, coefficients)), 0.6), 3.0)
-
-
 def newton_radius(
     count: int, mu: float, coefficients: int, curvature: float, largest: float = 1.0
 ) -> float:
@@ -644,14 +636,9 @@ def newton_radius(
     return max((0.62 if largest == 1 else 0.25) * math.cbrt(signal), 1.0)
 
 
-def residual_bound_of(radius: float) -> float:
-    """R = 2.2r standard deviations of the residual, between 1.5 and 5."""
-    positive(radius=radius)
-    return min(max(2.2 * radius, 1.5), 5.0)
-
-
-def reach_of_numbers(count: int, mu: float, coefficients: int) -> tuple[float, float]:
-    """Return r and R for numbers, where nobody has looked at where people are.
+def reach_of(count: int, mu: float, coefficients: int) -> tuple[float, float]:
+    """Return r and R of a residual wave where nobody has looked at where people are; `count` and
+    `mu` are the wave's own.
 
     r = 0.3ψ^{1/3}, at least 0.6, and from ψ = 50 on ∝ ψ^0.42: it reaches every public bound, while
     the noise's share falls like r⁴/ψ² ∝ ψ^(−0.3). R, of s·g, is 2.5r, and where s is about r < 1
