@@ -110,8 +110,8 @@ def test_plans_are_whole_and_grow_with_people(task, coefficients: int) -> None:
     assert waves == sorted(waves)
     most = 4 + math.floor(math.log(2**23 * 0.1 / coefficients**1.5 / 150, 8))
     assert waves[-1] == {"number": 5, "label": 4, "count": most}[task]
-    if coefficients <= FEW.get(task, 0):  # one wave is enough, until the exact curve can be told
-        assert set(waves) == ({1, 4} if task == "label" else {1, *range(5, most + 1)})
+    if task != "number" and coefficients <= FEW:  # one is enough until the curve can be told
+        assert not {2, 3}.intersection(waves)
 
 
 @pytest.mark.parametrize("task", ["number", "label", "count"])

@@ -128,10 +128,9 @@ grows.
 Times to an event: exits first, then log-odds of the event by Newton's waves, of 0.2, 0.3 and 0.5 of
 the people where nμ is at least 1000, else exits alone; or shares of μ² of 0.15, 0.2 and 0.65.
 
-Labels and counts have one wave where nμ < 100, too, and with up to three columns below ψ = 1500.
-There one wave knows the line well already, and what waves add costs more than it saves (2 columns,
-labels: 0.004 of accuracy). Newton's wave needs nμ ≥ 1000 as well. Ask for more waves where the
-exact curve is wanted all the same.
+Labels and counts have one wave where nμ < 100, too, and with up to three columns where no curve can
+be told: one wave knows the line well already. Newton's wave needs nμ ≥ 1000 as well. Ask for more
+waves where the exact curve is wanted all the same.
 
 **How far out.** A residual wave cuts white features to ‖f‖ ≤ r√p and residuals to ±R standard
 deviations. The noise then adds about 4.5p²r²R²/(nμ)² to the relative squared error, which is
@@ -182,9 +181,7 @@ ENOUGH_FOR_FOUR = ((150.0, 0.0), (100.0, 5000.0))
 ENOUGH_FOR_HELD = 50.0  # ψ of the same, where every row is in every wave
 _MORE_NEWTON = 8.0  # times ψ: twice as far out is not cut, and one wave more comes back from there
 _PEOPLE_OF_CURVE = (0.1, 0.15, 0.25, 0.5)  # of whom a joint, a residual and two Newton waves are
-# Columns up to which one wave is enough for labels and counts, below this ψ.
-FEW: dict[Task, int] = {"label": 3, "count": 3}
-ENOUGH_FOR_FEW = 1500.0
+FEW = 3  # columns up to which labels and counts have one wave, until the exact curve can be told
 # ψ and nμ from which numbers have three, four and five waves
 _MORE_OF_NUMBERS = {3: (6.0, 0.0), 4: (12.0, 250.0), 5: (150.0, 5000.0)}
 _PEOPLE_OF_NUMBERS = {
@@ -458,7 +455,7 @@ def choose_plan(
     curve = task != "number" and psi >= ENOUGH_FOR_NEWTON and reach >= ENOUGH_FOR_CURVE
     if waves is None:
         enough = psi >= ENOUGH_FOR_TWO[task] and reach >= ENOUGH_FOR_MEANS and count >= FEWEST
-        plain = coefficients <= FEW[task] and psi < ENOUGH_FOR_FEW
+        plain = coefficients <= FEW and not curve
         four = any(psi >= least and reach >= most for least, most in ENOUGH_FOR_FOUR)
         best = (2 + _newtons(task, psi, ENOUGH_FOR_FOUR[0][0]) if four else 3) if curve else 2
         waves = 1 if plain or not enough else best
