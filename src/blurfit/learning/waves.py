@@ -305,9 +305,7 @@ def on_curve(belief: Belief) -> Belief:
         assert belief.count_bound is not None
         rate = max((float(belief.coefficients[0] + belief.mean @ beta) + 1) / 2, 1e-3)
         factor = 0.5 / rate
-        factors = _log_factors(belief, rate)
-        explained = float((factors * beta) @ belief.spread @ (factors * beta)) / factor**2
-        factors *= _caution(belief, factor, explained, 1.5)
+        factors = _log_factors(belief, rate) * _caution(belief, factor)
         at_mean = math.log(rate * belief.count_bound) - _log_growth(belief, factors * beta)
     slope = factors * beta
     misfit = _even_slopes(belief, _MISFIT * max(float(slope @ belief.spread @ slope), 0.1))
@@ -333,7 +331,8 @@ def odds_of(belief: Belief) -> tuple[float, float]:
     explained = float(beta @ belief.spread @ beta)
     unknown = float(np.sum(belief.covariance[1:, 1:] * belief.spread))  # of what slopes explain
     factor = 2 / max(variance - explained - unknown, 0.2 * variance)  # V_y(1 − R²)
-    factor *= _caution(belief, factor, explained, 2.5 * math.sqrt(variance))
+    most = 2.5 * math.sqrt(variance / max(explained, 1e-12))
+    factor = min(factor * _caution(belief, factor), most)
     spread = factor * math.sqrt(explained)
     odds = root_of_increasing(
         lambda odds: gaussian_mean(expit, math.log(odds), spread) - (1 + average) / 2, 1.0, 1e-9
@@ -581,17 +580,15 @@ def _white(sums: Submodel, model: Shrunk) -> FloatArray:
     return soft_floor(features.covariance, max(missing, 0.0) * noise)
 
 
-def _caution(belief: Belief, factor: float, explained: float, most: float) -> float:
+def _caution(belief: Belief, factor: float) -> float:
     """Return by how much to shorten a slope before Newton starts from it.
 
     A start with scores that are too large has hardly any curvature, and a step from there
-    overshoots; from one that is too small Newton finds its way. So the scores' spread is at `most`
-    this, and a score of error variance s² is taken at 1/√(1 + πs²/8) of its size, as for
-    probabilities.
+    overshoots; from one that is too small Newton finds its way. So a score of error variance s² is
+    taken at 1/√(1 + πs²/8) of its size, as for probabilities.
     """
     error = factor**2 * float(np.sum(belief.covariance[1:, 1:] * belief.spread))
-    spread = factor * math.sqrt(max(explained, 1e-12)) / math.sqrt(1 + math.pi * error / 8)
-    return min(1.0, most / spread) / math.sqrt(1 + math.pi * error / 8)
+    return 1 / math.sqrt(1 + math.pi * error / 8)
 
 
 @dataclass(frozen=True, eq=False)
