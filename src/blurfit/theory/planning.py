@@ -521,7 +521,7 @@ def choose_shares(
         steps = 2.0 ** np.arange(waves)
         gauges, start = 0.1 * steps[:-1] / math.fsum(steps[:-1]), 0.9 * steps[0] / steps.sum()
     else:
-        start, last, looked = 0.2, 0.3, 0.15 if alone else 0.05
+        start, last, looked = 0.2, 0.3, 0.05
         gauges = np.full(later, looked / later)
         between = np.linspace(1.0, 2.0, later - 1) if later > 2 else np.ones(later - 1)
         if first and not alone:  # a mean needs little
