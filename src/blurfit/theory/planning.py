@@ -524,8 +524,6 @@ def choose_shares(
         start, last, looked = 0.2, 0.3, 0.05
         gauges = np.full(later, looked / later)
         between = np.linspace(1.0, 2.0, later - 1) if later > 2 else np.ones(later - 1)
-        if first and not alone:  # a mean needs little
-            between[0] /= 2
         steps = np.array([0.0, *between, 0.0])
         steps[-1] = steps.sum() * last / (1 - looked - start - last) if later > 1 else 1.0
     shares = (1 - start - gauges.sum()) * steps[1:] / steps[1:].sum()
