@@ -18,9 +18,7 @@ from blurfit.theory.planning import (
     mean_alone,
     promise_of_share,
     public_weights,
-    radius_of,
-    reach_of_numbers,
-    residual_bound_of,
+    reach_of,
     shared_mu,
 )
 
@@ -112,8 +110,8 @@ def test_plans_are_whole_and_grow_with_people(task, coefficients: int) -> None:
     assert waves == sorted(waves)
     most = 4 + math.floor(math.log(2**23 * 0.1 / coefficients**1.5 / 150, 8))
     assert waves[-1] == {"number": 5, "label": 4, "count": most}[task]
-    if coefficients <= FEW.get(task, 0):  # one wave is enough, until the exact curve can be told
-        assert set(waves) == ({1, 4} if task == "label" else {1, *range(5, most + 1)})
+    if task != "number" and coefficients <= FEW:  # one is enough until the curve can be told
+        assert not {2, 3}.intersection(waves)
 
 
 @pytest.mark.parametrize("task", ["number", "label", "count"])
@@ -141,8 +139,8 @@ def test_shares_of_a_budget_keep_it_together() -> None:
             assert delta_of(math.sqrt(fraction) * mu, own) == pytest.approx(0.999 * its_delta)
 
 
-def test_the_reach_of_numbers_grows_beyond_every_bound() -> None:
-    reaches = [reach_of_numbers(10**k, 1.0, 5) for k in range(1, 12)]
+def test_the_reach_grows_beyond_every_bound() -> None:
+    reaches = [reach_of(10**k, 1.0, 5) for k in range(1, 12)]
     assert reaches == sorted(reaches)
     assert reaches[0] == (0.6, pytest.approx(1.7 * 0.6))
     assert reaches[-1][0] > 500
@@ -282,14 +280,6 @@ def test_refuses_plans_that_cannot_be(task, stages) -> None:
 def test_refuses_waves_of_nobody() -> None:
     with pytest.raises(InvalidValueError, match="2 people"):
         choose_plan("number", coefficients=1, count=4, mu=1.0, waves=3).quorums(4)
-
-
-def test_radii_grow_with_people_within_their_range() -> None:
-    radii = [radius_of(10**k, 0.1, 13) for k in range(2, 9)]
-    assert radii == sorted(radii)
-    assert radii[0] == 0.6
-    assert radii[-1] == 3.0
-    assert [residual_bound_of(r) for r in (0.6, 1.0, 3.0)] == [1.5, 2.2, 5.0]
 
 
 def test_times_to_an_event_take_three_waves_where_there_are_people_enough() -> None:

@@ -11,7 +11,7 @@ Derived: the range of a mean (|v| ≤ 1), the largest variance at a mean (Bhatia
 q² − m² for v in [−q, q], m(q − m) for v in {0, q}), the variance of signs and levels at their
 mean, each noise variance, and the form of the last step. No floor
 and no prior stays as the noise vanishes: a variance has the prior density ∝ d^(−1/2), which has no
-scale. Choices: the prior spread of means, the range of the spread of correlations τ (0.07 to
+scale. Choices: the prior spread of means, the range of the spread of correlations τ (0.03 to
 0.39), and the strength of the last step; they were set with the American Community Survey in view.
 
 **Correlations and principal components**, and what the noise leaves of them. Per person, in units
@@ -177,19 +177,19 @@ def _covariances(
         return covariance, 1.0
     of_product = np.outer(mean**2, noise_of_mean)
     noise = variance[1:, 1:] + of_product + of_product.T
-    return shrunk_pairs(covariance, noise, spread, pairs, least=0.005)
+    return shrunk_pairs(covariance, noise, spread, pairs)
 
 
 def shrunk_pairs(
-    seen: FloatArray, noise: FloatArray, spread: FloatArray, pairs: BoolArray, *, least: float
+    seen: FloatArray, noise: FloatArray, spread: FloatArray, pairs: BoolArray
 ) -> tuple[FloatArray, float]:
     """Shrink the entries `pairs` of a matrix with diagonal d, each by τ²d_id_j/(τ²d_id_j + its
-    noise), τ² by moments, from `least` to 0.15; return also the mean of these factors.
+    noise), τ² by moments, from 0.001 to 0.15; return also the mean of these factors.
     """
     scale = np.outer(spread, spread)
     weight = (noise + 0.04 * scale) ** -2 * pairs
     excess = float(np.sum(weight * scale * (seen**2 - noise)))
-    common = np.clip(excess / float(np.sum(weight * scale**2)), least, 0.15)
+    common = np.clip(excess / float(np.sum(weight * scale**2)), 0.001, 0.15)
     factor = common * scale / (common * scale + noise)
     found = np.where(pairs, seen * factor, seen)
     np.fill_diagonal(found, spread)

@@ -60,8 +60,8 @@ farthest person, and the latter tells with the noise of one bin whether anybody 
 histograms are counted, of which bins stand as cells do above. Nobody's differences have a mean that
 a cut could shift, so that R need not allow for skewed errors.
 
-Chosen on generated populations: the bins' ratio, 4 and 1.5, the prior, 1.5 of unseen people, 2.5
-and 1.5 of tails, η = ψ/500 between 0.1 and 1, and that R is at least one deviation of s·g, below
+Chosen on generated populations: the bins' ratio, 4 and 1.5, the prior, 1.5 of unseen people and
+of tails, 2.5, η = ψ/500 between 0.1 and 1, and that R is at least one deviation of s·g, below
 which what passes the cut is known too badly to divide by it, and two from ψ = 10 on, for the sake
 of skewed errors.
 """
@@ -85,8 +85,8 @@ _USUAL, _PARTS = (0.5, 2.0 * _RATIO), 4  # where bins are divided, of difference
 _SHARP = 0.003  # the largest deviation of a share for which pairs of bins are counted
 _SURE, _LIKELY = 4.0, 1.5  # deviations above 0 from which a cell stands, by itself or beside one
 LEAST_EXPECTED, _FULL = 0.1, 500.0  # η, and ψ at which it is 1
-_NEAR, _DOUBT = 2.5, 1.5  # up to where tails are read, and by how many deviations less
-_UNSEEN = 1.5  # deviations by which wave 1 sees more energy than the gauge
+_NEAR = 2.5  # up to where tails are read
+_DOUBT = 1.5  # deviations of the noise by which tails, and what wave 1 saw beyond, count less
 _LEAST_BOUND = 1.0, 2.0  # R in deviations of s·g, where ψ is up to 5, and from 10 on
 MEAN = 1.0, 0.1, 0.99  # (c, a, b) of a wave that learns the mean alone
 _WEIGHTS = ResidualMap.constant, ResidualMap.feature_weight, ResidualMap.target_weight
@@ -219,7 +219,7 @@ def completed(law: Law, energy: tuple[float, float], square: float) -> Law:
     """
     f, g = middles(law.features), middles(law.errors)
     of_features, of_errors = law.shares.sum(axis=1), law.shares.sum(axis=0)
-    missing = energy[0] - _UNSEEN * energy[1] - float(of_features @ f**2)
+    missing = energy[0] - _DOUBT * energy[1] - float(of_features @ f**2)
     if missing <= 0:
         return law
     share = min(missing / float(f[-1] ** 2), 0.5)

@@ -64,9 +64,8 @@ computes the belief on another machine, and so has other last digits than the ma
 Steps of counts are held back where a quadratic cannot be right (`_held_back`).
 
 **Little information.** Where a wave's own ψ is below 0.75 (chosen), or nobody has looked where
-people are, noise may pass for slopes, from which the next wave starts. Two limits keep it from
-growing: P is no larger than the errors that were seen leave room for (`_believable`), and after a
-gauge slopes explain no more than the target's whole variance (`_no_more_than_all`).
+people are, noise may pass for slopes, from which the next wave starts. So P is no larger there than
+the errors that were seen leave room for (`_believable`).
 """
 
 import math
@@ -121,9 +120,7 @@ from blurfit.theory.planning import (
     Task,
     information,
     newton_radius,
-    radius_of,
-    reach_of_numbers,
-    residual_bound_of,
+    reach_of,
 )
 
 _SIGNAL = (
@@ -308,13 +305,10 @@ def on_curve(belief: Belief) -> Belief:
         assert belief.count_bound is not None
         rate = max((float(belief.coefficients[0] + belief.mean @ beta) + 1) / 2, 1e-3)
         factor = 0.5 / rate
-        factors = _log_factors(belief, rate)
-        explained = float((factors * beta) @ belief.spread @ (factors * beta)) / factor**2
-        factors *= _caution(belief, factor, explained, 1.5)
+        factors = _log_factors(belief, rate) * _caution(belief, factor)
         at_mean = math.log(rate * belief.count_bound) - _log_growth(belief, factors * beta)
     slope = factors * beta
     misfit = _even_slopes(belief, _MISFIT * max(float(slope @ belief.spread @ slope), 0.1))
-    misfit[0, 0] += 0.02
     centre = np.eye(len(beta) + 1)
     centre[0, 1:] = belief.mean
     turn = np.linalg.solve(centre, np.append(factor, factors)[:, None] * centre)
@@ -337,7 +331,8 @@ def odds_of(belief: Belief) -> tuple[float, float]:
     explained = float(beta @ belief.spread @ beta)
     unknown = float(np.sum(belief.covariance[1:, 1:] * belief.spread))  # of what slopes explain
     factor = 2 / max(variance - explained - unknown, 0.2 * variance)  # V_y(1 − R²)
-    factor *= _caution(belief, factor, explained, 2.5 * math.sqrt(variance))
+    most = 2.5 * math.sqrt(variance / max(explained, 1e-12))
+    factor = min(factor * _caution(belief, factor), most)
     spread = factor * math.sqrt(explained)
     odds = root_of_increasing(
         lambda odds: gaussian_mean(expit, math.log(odds), spread) - (1 + average) / 2, 1.0, 1e-9
@@ -374,11 +369,11 @@ def _two_points(belief: Belief) -> tuple[FloatArray, FloatArray, BoolArray]:
 def _log_factors(belief: Belief, rate: float) -> FloatArray:
     """Return what a line's slopes are multiplied by to be those of log rates; the mean is `rate`.
 
-    A rate that the line puts below a tenth of the mean, or above the largest count, is put there.
+    A rate that the line puts below a tenth of the mean is put there.
     """
     relative = belief.coefficients[1:] / (2 * rate)
     a, b, two = _two_points(belief)
-    low, high = (np.log(np.clip(1 + d * relative, 0.1, 1 / rate)) for d in (-a, b))
+    low, high = (np.log(np.maximum(1 + d * relative, 0.1)) for d in (-a, b))
     curved = two & (np.abs(relative) > 1e-9)
     ratio = (high - low) / ((a + b) * np.where(curved, relative, 1.0))
     return np.asarray(np.where(curved, ratio, 1.0) / (2 * rate))
@@ -410,8 +405,7 @@ def next_map(
     if kind != "newton" and not belief.line:
         raise InvalidValueError("Expected residual waves before Newton's, got one after.")
     if kind != "newton":
-        far = radius_of if at.task == "count" else lambda *facts: reach_of_numbers(*facts)[0]
-        white = _whitening(at, _not_too_long(at, far(count, mu, len(at.mean))))
+        white = _whitening(at, _not_too_long(at, reach_of(count, mu, len(at.mean))[0]))
         scale = float(rounded(np.array(at.scale)))
         if kind == "gauge":
             return gauge_map(white, scale, count, mu, differences=at.differences)
@@ -508,11 +502,8 @@ def _reach(
     """Return r, the scale, and R: by where people are, or by a rule where nobody has looked."""
     p = white.dimension
     if belief.law is None:
-        radius = radius_of(count, mu, p)
-        bound = residual_bound_of(radius)
-        if belief.task == "number":
-            ends = zip(reach_of_numbers(count, mu, p), bounds_of(white, scale), strict=True)
-            radius, bound = (min(one) for one in ends)  # beyond is nobody, only noise
+        ends = zip(reach_of(count, mu, p), bounds_of(white, scale), strict=True)
+        radius, bound = (min(one) for one in ends)  # beyond is nobody, only noise
         if belief.task == "label":  # a rare class is far from the mean, and is never cut
             average = white.intercept + float(white.coefficients @ white.mean)
             bound = max(bound, (1 + min(abs(average), 1.0)) / scale)
@@ -589,17 +580,15 @@ def _white(sums: Submodel, model: Shrunk) -> FloatArray:
     return soft_floor(features.covariance, max(missing, 0.0) * noise)
 
 
-def _caution(belief: Belief, factor: float, explained: float, most: float) -> float:
+def _caution(belief: Belief, factor: float) -> float:
     """Return by how much to shorten a slope before Newton starts from it.
 
     A start with scores that are too large has hardly any curvature, and a step from there
-    overshoots; from one that is too small Newton finds its way. So the scores' spread is at `most`
-    this, and a score of error variance s² is taken at 1/√(1 + πs²/8) of its size, as for
-    probabilities.
+    overshoots; from one that is too small Newton finds its way. So a score of error variance s² is
+    taken at 1/√(1 + πs²/8) of its size, as for probabilities.
     """
     error = factor**2 * float(np.sum(belief.covariance[1:, 1:] * belief.spread))
-    spread = factor * math.sqrt(max(explained, 1e-12)) / math.sqrt(1 + math.pi * error / 8)
-    return min(1.0, most / spread) / math.sqrt(1 + math.pi * error / 8)
+    return 1 / math.sqrt(1 + math.pi * error / 8)
 
 
 @dataclass(frozen=True, eq=False)
@@ -668,7 +657,7 @@ def _denoised(sums: StepSums) -> tuple[FloatArray, float]:
     noise = sums.noise.variance / sums.count**2
     spread = _diagonal(np.diagonal(seen), np.diagonal(noise), sums.curvature, sums.constants)
     pairs = ~np.eye(len(seen), dtype=bool) & (noise > 0)  # two bands of one time are known to be 0
-    gram, kept = shrunk_pairs(seen, noise, spread, pairs, least=0.001)
+    gram, kept = shrunk_pairs(seen, noise, spread, pairs)
     free = 2 * float(np.median(noise[pairs]))
     return soft_floor(gram, len(seen) * kept / 4 * free), kept
 
@@ -728,8 +717,7 @@ def learn_wave(belief: Belief, chart: Announced, sums: WaveSums) -> Belief:
     if learns_mean(chart):
         prior[1:] = prior[:, 1:] = 0.0
     prior += _slack(prior, read.constants)
-    poor = isinstance(chart, ResidualMap) and at.task == "number" and _poor(at, chart, sums)
-    if poor:
+    if isinstance(chart, ResidualMap) and at.task == "number" and _poor(at, chart, sums):
         prior *= _believable(prior, read, sums)
     step = bayes_step(read, prior)
     back = np.linalg.inv(into)
@@ -745,28 +733,13 @@ def learn_wave(belief: Belief, chart: Announced, sums: WaveSums) -> Belief:
         variance = read.dispersion * (chart.scale / chart.target_scale) ** 2
         covariance = learned.covariance + variance / at.scale**2 * _about_mean(at)
         return replace(learned, covariance=covariance, scale=math.sqrt(variance), law=None)
-    found = _features(learned, chart, read, step, cut)
-    return _no_more_than_all(found, at) if poor and at.law is not None else found
+    return _features(learned, chart, read, step, cut)
 
 
 def _poor(belief: Belief, chart: ResidualMap, sums: WaveSums) -> bool:
     """Tell whether noise hides slopes from a wave, or nobody has looked where people are."""
     mu = chart.sensitivity() / sums.deviation
     return belief.law is None or information(sums.count, mu, len(belief.mean)) < _POOR
-
-
-def _no_more_than_all(found: Belief, before: Belief) -> Belief:
-    """Return the belief with slopes that explain no more than the target's variance was thought to
-    be `before` the wave.
-    """
-    first, slopes = before.coefficients[1:], found.coefficients[1:]
-    most = before.scale**2 + float(first @ before.spread @ first)
-    signal = float(slopes @ found.spread @ slopes)
-    if signal <= most:
-        return found
-    shorter = math.sqrt(most / signal) * slopes
-    constant = found.coefficients[0] + found.mean @ (slopes - shorter)
-    return replace(found, coefficients=np.array([constant, *shorter]))
 
 
 def learns_mean(chart: Announced) -> bool:
@@ -783,7 +756,6 @@ def _held_back(at: Belief, chart: NewtonMap, change: FloatArray) -> FloatArray:
     * M has H where e^t is above it, and there the step is too long by e^t/H: Δ is divided by that.
     * From below a Newton step overshoots, as the rate is e^t(1 + Δ) to first order, and not
       e^{t+Δ}: a Δ above 1 becomes 1 + ln Δ.
-    * From above it falls by less than 1, as a rate stays positive: what is below −1 is noise.
     * No mean is above the largest count, so no such rate is.
 
     As steps get short, and H grows, nothing is held back; a step of 0 always stays one.
@@ -796,7 +768,7 @@ def _held_back(at: Belief, chart: NewtonMap, change: FloatArray) -> FloatArray:
     def held(distance: FloatArray) -> FloatArray:
         before = np.minimum(centre + distance * start[1:], LARGEST_LOG_RATE)
         step = distance * change[1:] * np.minimum(1.0, loss.curvature_bound / np.exp(before))
-        step = np.where(step > 1, 1 + np.log(np.maximum(step, 1)), np.maximum(step, -1))
+        step = np.where(step > 1, 1 + np.log(np.maximum(step, 1)), step)
         return np.asarray(np.minimum(step, math.log(loss.count_bound) - before))
 
     low, high = held(-a), held(b)
@@ -811,8 +783,8 @@ def cut_of(belief: Belief, chart: ResidualMap, sums: WaveSums) -> Cut:
     """Return what the wave's weights and cut do, by the gauge before it or by what is assumed."""
     law = belief.law or assumed_law(chart.whitening.dimension)
     found = cut_at(law, chart, sums.count, chart.sensitivity() / sums.deviation)
-    if belief.task != "number":
-        return replace(found, through=1.0)  # labels are never cut, and a line of counts is a start
+    if belief.task == "label":
+        return replace(found, through=1.0)  # what is cut of yes and no has no tail
     if belief.law is None:
         reach = sums.count * chart.constant * chart.target_weight
         centre = float(sums.matrix[0, -1]) / reach  # of a mean that the last model missed
@@ -846,11 +818,12 @@ def step_sums(chart: StepMap, sums: WaveSums, cut: Cut | None = None) -> StepSum
         _refuse_shape(sums, size + 1, linear=False)
         assert cut is not None
         gram = np.array(sums.matrix[:-1, :-1])
-        gram[0, 0] = chart.constant**2 * sums.count * _weight(chart, sums, cut)
+        full = chart.constant**2 * sums.count
+        gram[0, 0] = min(max(float(gram[0, 0]), 0.02 * full), full)  # E_w is a share
         noise = Noise(variance)
         expected = cut.weight * cut.spread
         seen = float(sums.matrix[-1, -1]) / sums.count / chart.target_scale**2
-        left = min(max(seen, 0.1 * expected), 4 * expected) / cut.weight * chart.target_scale**2
+        left = max(seen, 0.1 * expected) / cut.weight * chart.target_scale**2
         curvature = cut.energy * chart.feature_scale**2
         linear, blur = sums.matrix[:-1, -1] / cut.through, square / 2 / cut.through**2
         return StepSums(sums.count, gram, linear, noise, blur, curvature, left)
@@ -918,15 +891,6 @@ def coordinates(chart: StepMap) -> FloatArray:
         found[0] /= constant
         found[1:] /= of_features
     return found
-
-
-def _weight(chart: ResidualMap, sums: WaveSums, cut: Cut) -> float:
-    """Return E_w, by what was released of it and by the law, each as far as it is certain."""
-    seen = float(sums.matrix[0, 0]) / (chart.constant**2 * sums.count)
-    noise = (sums.deviation / (chart.constant**2 * sums.count)) ** 2
-    other = min(cut.law_noise, 0.2) ** 2 + 1e-3 * cut.weight / sums.count
-    found = (seen * other + cut.weight * noise) / (other + noise)
-    return min(max(found, 0.02), 1.0)
 
 
 def _features(belief: Belief, chart: ResidualMap, read: StepSums, step: Step, cut: Cut) -> Belief:

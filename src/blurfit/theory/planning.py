@@ -128,18 +128,17 @@ grows.
 Times to an event: exits first, then log-odds of the event by Newton's waves, of 0.2, 0.3 and 0.5 of
 the people where nμ is at least 1000, else exits alone; or shares of μ² of 0.15, 0.2 and 0.65.
 
-Labels and counts have one wave where nμ < 100, too, and with up to three columns below ψ = 1500.
-There one wave knows the line well already, and what waves add costs more than it saves (2 columns,
-labels: 0.004 of accuracy). Newton's wave needs nμ ≥ 1000 as well. Ask for more waves where the
-exact curve is wanted all the same.
+Labels and counts have one wave where nμ < 100, too, and with up to three columns where no curve can
+be told: one wave knows the line well already. Newton's wave needs nμ ≥ 1000 as well. Ask for more
+waves where the exact curve is wanted all the same.
 
 **How far out.** A residual wave cuts white features to ‖f‖ ≤ r√p and residuals to ±R standard
 deviations. The noise then adds about 4.5p²r²R²/(nμ)² to the relative squared error, which is
 proportional to r²R²/(p·ψ²), and cutting adds a bias that falls with r, the faster the more columns
-there are, as ‖f‖/√p is then closer to 1. With R = 2.2r and a bias ∝ 1/(p·r²) the sum is least at r
+there are, as ‖f‖/√p is then closer to 1. With R ∝ r and a bias ∝ 1/(p·r²) the sum is least at r
 ∝ ψ^{1/3}. The best r for 2, 4, 7 and 13 columns of the survey lie on r = 0.3ψ^{1/3} (ψ of that
 wave): 0.7 at ψ = 13, 1.05 at 32 to 50, 1.5 at 150 to 200, 2.4 at 425. So the exponent 1.5 of ψ
-stands there; 0.3 and 2.2 are choices.
+stands there; 0.3 is a choice. Whether numbers, labels or counts, all have one rule (`reach_of`).
 """
 
 import itertools
@@ -182,9 +181,7 @@ ENOUGH_FOR_FOUR = ((150.0, 0.0), (100.0, 5000.0))
 ENOUGH_FOR_HELD = 50.0  # ψ of the same, where every row is in every wave
 _MORE_NEWTON = 8.0  # times ψ: twice as far out is not cut, and one wave more comes back from there
 _PEOPLE_OF_CURVE = (0.1, 0.15, 0.25, 0.5)  # of whom a joint, a residual and two Newton waves are
-# Columns up to which one wave is enough for labels and counts, below this ψ.
-FEW: dict[Task, int] = {"label": 3, "count": 3}
-ENOUGH_FOR_FEW = 1500.0
+FEW = 3  # columns up to which labels and counts have one wave, until the exact curve can be told
 # ψ and nμ from which numbers have three, four and five waves
 _MORE_OF_NUMBERS = {3: (6.0, 0.0), 4: (12.0, 250.0), 5: (150.0, 5000.0)}
 _PEOPLE_OF_NUMBERS = {
@@ -458,7 +455,7 @@ def choose_plan(
     curve = task != "number" and psi >= ENOUGH_FOR_NEWTON and reach >= ENOUGH_FOR_CURVE
     if waves is None:
         enough = psi >= ENOUGH_FOR_TWO[task] and reach >= ENOUGH_FOR_MEANS and count >= FEWEST
-        plain = coefficients <= FEW[task] and psi < ENOUGH_FOR_FEW
+        plain = coefficients <= FEW and not curve
         four = any(psi >= least and reach >= most for least, most in ENOUGH_FOR_FOUR)
         best = (2 + _newtons(task, psi, ENOUGH_FOR_FOUR[0][0]) if four else 3) if curve else 2
         waves = 1 if plain or not enough else best
@@ -524,11 +521,9 @@ def choose_shares(
         steps = 2.0 ** np.arange(waves)
         gauges, start = 0.1 * steps[:-1] / math.fsum(steps[:-1]), 0.9 * steps[0] / steps.sum()
     else:
-        start, last, looked = 0.2, 0.3, 0.15 if alone else 0.05
+        start, last, looked = 0.2, 0.3, 0.05
         gauges = np.full(later, looked / later)
         between = np.linspace(1.0, 2.0, later - 1) if later > 2 else np.ones(later - 1)
-        if first and not alone:  # a mean needs little
-            between[0] /= 2
         steps = np.array([0.0, *between, 0.0])
         steps[-1] = steps.sum() * last / (1 - looked - start - last) if later > 1 else 1.0
     shares = (1 - start - gauges.sum()) * steps[1:] / steps[1:].sum()
@@ -621,14 +616,6 @@ def promise_of_share(
     return epsilon_of(math.sqrt(fraction) * mu, own * (1 - kept_back)), own
 
 
-def radius_of(count: int, mu: float, coefficients: int) -> float:
-    """r = 0.3ψ^{1/3}, between 0.6 and 3: small where noise dominates, larger with people.
-
-    `count` and `mu` are the wave's own.
-    """
-    return min(max(0.3 * math.cbrt(information(count, mu, coefficients)), 0.6), 3.0)
-
-
 def newton_radius(
     count: int, mu: float, coefficients: int, curvature: float, largest: float = 1.0
 ) -> float:
@@ -644,14 +631,9 @@ def newton_radius(
     return max((0.62 if largest == 1 else 0.25) * math.cbrt(signal), 1.0)
 
 
-def residual_bound_of(radius: float) -> float:
-    """R = 2.2r standard deviations of the residual, between 1.5 and 5."""
-    positive(radius=radius)
-    return min(max(2.2 * radius, 1.5), 5.0)
-
-
-def reach_of_numbers(count: int, mu: float, coefficients: int) -> tuple[float, float]:
-    """Return r and R for numbers, where nobody has looked at where people are.
+def reach_of(count: int, mu: float, coefficients: int) -> tuple[float, float]:
+    """Return r and R of a residual wave where nobody has looked at where people are; `count` and
+    `mu` are the wave's own.
 
     r = 0.3ψ^{1/3}, at least 0.6, and from ψ = 50 on ∝ ψ^0.42: it reaches every public bound, while
     the noise's share falls like r⁴/ψ² ∝ ψ^(−0.3). R, of s·g, is 2.5r, and where s is about r < 1
