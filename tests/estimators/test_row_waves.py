@@ -354,6 +354,22 @@ def test_few_rows_find_a_mean_within_bounds_that_are_far_too_wide() -> None:
 
 
 @seeded
+def test_few_rows_find_strong_slopes_within_bounds_that_fit() -> None:
+    """Where nμ is 35 and ψ below 1, a mean alone would leave the whole variance, 0.16."""
+    left, rows, epsilon = [], 400, 0.3
+    for seed in range(10):
+        generator = np.random.default_rng(seed)
+        common = generator.normal(size=(rows + 1000, 1))
+        X = np.clip(0.4 * common + 0.2 * generator.normal(size=(rows + 1000, 11)), -1, 1)
+        y = np.clip(0.4 * common[:, 0] + 0.05 * generator.normal(size=rows + 1000), -1, 1)
+        model = MomentPerturbationRegressor(
+            bounds=(-1, 1), target_bounds=(-1, 1), epsilon=epsilon, delta=1e-5, random_state=seed
+        ).fit(X[:rows], y[:rows])
+        left.append(np.mean((model.predict(X[rows:]) - y[rows:]) ** 2) / np.var(y[rows:]))
+    assert np.mean(left) < 0.8
+
+
+@seeded
 @pytest.mark.parametrize("kind", ["binary", "numeric"])
 def test_rare_answers_do_not_make_counts_explode(kind) -> None:
     generator = np.random.default_rng(4)

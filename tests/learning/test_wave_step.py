@@ -9,7 +9,7 @@ from scipy.stats import laplace
 
 from blurfit.errors import InvalidValueError
 from blurfit.learning import waves
-from blurfit.learning.gauge import assumed_law, inside
+from blurfit.learning.gauge import MEAN, SLOPES, WEIGHTS, assumed_law, inside
 from blurfit.learning.waves import (
     WaveSums,
     coordinates,
@@ -235,7 +235,7 @@ def test_noise_does_not_pass_for_more_than_there_is_to_explain(monkeypatch, limi
     v, y, mu = features(generator, 500), 0.02 * generator.normal(size=500), 0.005
     start = replace(belief_of(v, y, "number"), coefficients=np.zeros(4), scale=0.02)
     start = replace(start, covariance=np.eye(4), law=assumed_law(3))
-    chart = next_map(start, "residual", len(v), mu)
+    chart = next_map(start, "residual", len(v), mu, last=False)
     z, deviation = chart.vectors(v, y), chart.sensitivity() / mu
     explained = []
     for _ in range(20):
@@ -244,6 +244,21 @@ def test_noise_does_not_pass_for_more_than_there_is_to_explain(monkeypatch, limi
         found = learn_wave(start, chart, sums)
         explained.append(found.coefficients[1:] @ found.spread @ found.coefficients[1:])
     assert (max(explained) > 1.001 * start.scale**2) != limited
+
+
+@pytest.mark.parametrize(("spread", "slopes"), [(0.19, False), (0.21, True)])
+def test_a_single_wave_looks_for_slopes_unless_bounds_seem_far_too_wide(spread, slopes) -> None:
+    generator = np.random.default_rng(4)
+    v = features(generator, 500)
+    start = replace(belief_of(v, 0.3 * generator.normal(size=500), "number"), scale=spread)
+    start = replace(start, coefficients=np.zeros(4), law=assumed_law(3))
+    chart = next_map(start, "residual", 500, 0.05)
+    assert isinstance(chart, ResidualMap)
+    assert chart.weights == ([*SLOPES] if slopes else [*MEAN])
+    assert chart.sensitivity() < np.sqrt(2) * (1 + chart.constant**2) * (1 + 1e-9)
+    assert next_map(start, "residual", 500, 0.05, last=False).weights == [*WEIGHTS]
+    known = replace(start, coefficients=np.array([0.0, 0.1, 0.0, 0.0]))
+    assert next_map(known, "residual", 500, 0.05).weights == [*WEIGHTS]
 
 
 @pytest.mark.parametrize("centre", [0.0, -0.3, 0.8])

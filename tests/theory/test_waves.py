@@ -189,15 +189,18 @@ def test_a_mean_is_not_looked_for_in_rounds_with_very_many_columns() -> None:
 
 
 def test_slopes_wait_for_the_mean_where_little_can_be_learned() -> None:
-    """By public facts: the mean alone, then the mean before slopes, then slopes at once."""
+    """By public facts: the mean alone, then slopes in the last wave alone, then in all waves but
+    one, then at once.
+    """
 
     def later(psi: float, waves: int | None = None) -> list[str]:
         count = round(psi * 13**1.5 / 0.1)
         found = choose_shares("number", coefficients=13, count=count, mu=0.1, waves=waves)
         return [kind for kind in found.kinds[1:] if kind != "gauge"]
 
-    assert later(0.7) == ["mean"] * 3
-    assert later(1.0) == ["mean"] * 3, "few people"
+    assert later(0.2) == ["mean"] * 3
+    assert later(0.3) == later(0.7) == ["mean", "mean", "residual"]
+    assert later(1.0) == ["mean", "mean", "residual"], "few people"
     assert later(1.4) == later(3.0)
     assert later(2) == ["mean", *["residual"] * 5]
     assert later(5) == ["residual"] * 6

@@ -41,7 +41,9 @@ which is the fewest that there can be, and what it saw of g² beyond the law's i
 
 **The mean alone** (`choose_mean`). Where no slope can be learned, or before the target's place and
 spread are known, a wave with the weights `MEAN` learns the mean, whose noise is then that of a mean
-by itself, 2R/(nμ). R is where the sum of its variance and of clip² is least; nobody weighs less.
+by itself, 2R/(nμ). R is where the sum of its variance and of clip² is least; nobody weighs less. A
+wave that is the only one to look for slopes has the weights `SLOPES`: a quarter more noise on Σfg
+than the usual ones, (1 + c²)/(ab), and less than half of it on the mean, (1 + c²)/(cb).
 
 **Tails** (`tail_of`). Of white Gaussian features (p/2)·Var(f²)/E[f²]² is 1, whatever p is, and more
 where some people are far out. It is taken of people with f ≤ 2.5, whom even a noisy gauge counts
@@ -89,7 +91,8 @@ _NEAR = 2.5  # up to where tails are read
 _DOUBT = 1.5  # deviations of the noise by which tails, and what wave 1 saw beyond, count less
 _LEAST_BOUND = 1.0, 2.0  # R in deviations of s·g, where ψ is up to 5, and from 10 on
 MEAN = 1.0, 0.1, 0.99  # (c, a, b) of a wave that learns the mean alone
-_WEIGHTS = ResidualMap.constant, ResidualMap.feature_weight, ResidualMap.target_weight
+SLOPES = 0.6, 0.7, 0.714  # of the only wave that looks for slopes
+WEIGHTS = ResidualMap.constant, ResidualMap.feature_weight, ResidualMap.target_weight
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,13 +252,14 @@ def choose(
     error: float,
     seen: Law | None = None,
     *,
+    weights: tuple[float, float, float] = WEIGHTS,
     differences: bool = False,
 ) -> tuple[float, float]:
     """Return (r, R) of least expected excess error J, for a start with tr P/p = `error`; of the
     last wave, whose errors are told, among those that weight nobody down whom its gauge has `seen`.
     """
     found = _Cuts(law, law.features, law.errors, dimension)
-    c, a, b = _WEIGHTS
+    c, a, b = weights
     p, r, bound = dimension, law.features[:, None], law.errors[None]
     k = (1 + c**2) / (a * b * mu * count)
     eta = _expected(count, mu, p)

@@ -63,6 +63,13 @@ score, its centre and its whitening. The belief gives the error that is expected
 computes the belief on another machine, and so has other last digits than the map, starts alike.
 Steps of counts are held back where a quadratic cannot be right (`_held_back`).
 
+**The only wave of slopes.** With few people waves of the mean come first, and one wave looks for
+slopes (`blurfit.theory.planning.choose_shares`). No public fact tells strong signals from loose
+bounds, but what was released does. If the target's spread, as those waves found it, is below
+`_TIGHT` of its bounds, of which public weights expect a half, it may be mere noise, and the last
+wave learns the mean, too (`next_map`): that is post-processing, and no map changes what a wave's
+noise must be.
+
 **Little information.** Where a wave's own ψ is below 0.75 (chosen), or nobody has looked where
 people are, noise may pass for slopes, from which the next wave starts. So P is no larger there than
 the errors that were seen leave room for (`_believable`).
@@ -79,6 +86,8 @@ from blurfit.errors import InvalidValueError, one_of, positive, whole
 from blurfit.learning.denoise import shrunk_pairs, soft_floor
 from blurfit.learning.gauge import (
     MEAN,
+    SLOPES,
+    WEIGHTS,
     Cut,
     Law,
     assumed_law,
@@ -136,6 +145,7 @@ _NEARLY_ALL = 0.97  # E[w], above which nobody was seen far out
 _POOR = 0.75  # ψ of a wave, below which no more than a usual signal is believed
 _SURE = 1 - 1e-9  # of a label's mean: what doubles still tell from 1
 _FACTORS = np.geomspace(1 / 16, 16, 9)
+_TIGHT = 0.2  # of the target's bounds: a smaller spread is that of bounds which are too wide
 StepMap = WaveMap | HazardMap
 
 
@@ -409,12 +419,14 @@ def next_map(
         scale = float(rounded(np.array(at.scale)))
         if kind == "gauge":
             return gauge_map(white, scale, count, mu, differences=at.differences)
-        if kind == "mean":
-            return ResidualMap(white, *_reach_of_mean(at, scale, count, mu), *MEAN)
         told = last and at.task == "number"
-        reach = _reach(at, white, scale, count, mu, last=told)
-        robust = told and count * mu >= ENOUGH * len(at.mean)
-        return ResidualMap(white, *reach, robust=robust, stride=stride if robust else 1)
+        single = told and at.law is not None and not at.coefficients[1:].any()
+        if kind == "mean" or (single and scale < _TIGHT):
+            return ResidualMap(white, *_reach_of_mean(at, scale, count, mu), *MEAN)
+        weights = SLOPES if single else WEIGHTS
+        reach = _reach(at, white, scale, count, mu, weights, last=told)
+        robust = told and not single and count * mu >= ENOUGH * len(at.mean)
+        return ResidualMap(white, *reach, *weights, robust, stride if robust else 1)
     if at.task == "number":
         raise InvalidValueError("Expected labels or counts for a Newton wave, got numbers.")
     loss = LogisticNewton() if at.task == "label" else _loss_of_counts(at, count, mu, last=last)
@@ -497,7 +509,14 @@ def _not_too_long(belief: Belief, radius: float) -> FloatArray:
 
 
 def _reach(
-    belief: Belief, white: Whitening, scale: float, count: int, mu: float, *, last: bool
+    belief: Belief,
+    white: Whitening,
+    scale: float,
+    count: int,
+    mu: float,
+    weights: tuple[float, float, float],
+    *,
+    last: bool,
 ) -> tuple[float, float, float]:
     """Return r, the scale, and R: by where people are, or by a rule where nobody has looked."""
     p = white.dimension
@@ -515,7 +534,7 @@ def _reach(
         square, _ = belief.seen.residual(ResidualMap(white, 1.0, scale, 1.0))
         law = completed(law, belief.seen.energy(white), square)
     seen, differences = belief.law if last else None, belief.differences
-    radius, bound = choose(law, count, mu, p, error, seen, differences=differences)
+    radius, bound = choose(law, count, mu, p, error, seen, weights=weights, differences=differences)
     return outward(radius), scale, outward(bound)
 
 

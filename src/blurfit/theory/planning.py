@@ -205,8 +205,10 @@ LEAST_INFORMATION, LEAST_REACH = 1.5, 60.0  # of ψ and nμ, below which only a 
 LEAST_FOR_LABELS, LEAST_FOR_A_SLOPE = 40.0, 3.5  # nμ, and nμ/p: below, labels tell their share
 MOST_FOR_MEANS = 200  # columns, beyond which looking for the mean in rounds takes too long
 ENOUGH_FOR_SLOPES = 4.0  # ψ from which slopes need not wait for the target's place and spread
+ENOUGH_FOR_LAST = 12.0  # nμ from which slopes are looked for after waves of the mean
 RICH_INFORMATION, RICH_REACH = 100.0, 5000.0
-# ψ and nμ, of which one pair must be reached for slopes, where one holds all rows
+# ψ and nμ, of which one pair must be reached for more than one wave of slopes, where one holds all
+# rows
 _SLOPES_OF_HELD = ((LEAST_INFORMATION, 48.0), (1.0, LEAST_REACH))
 
 
@@ -488,14 +490,16 @@ def choose_shares(
     """Choose how whoever holds all rows spends μ: fractions are shares of μ², and sum to 1.
 
     `waves` counts all but gauges, each of which belongs to the wave after it. Labels and counts:
-    `_CURVE_SHARES`. Numbers: where no slope can be learned, nμ < 48 or ψ < 1, or nμ < 60 and ψ <
-    1.5, three waves after the first that learn the mean alone, in bounds that fit it better and
-    better. Else seven waves, in which the noise falls as the map improves, each after a gauge; of
-    these the second finds the target's mean and spread, before any slope, where ψ <
-    `ENOUGH_FOR_SLOPES` or nμ < `ENOUGH_FOR_MEANS`. With very many people four, of which the last,
-    whose noise is what remains, takes half. Beyond `MOST_FOR_MEANS` columns a mean is not looked
-    for in rounds, which took five times as long as one wave at 1,000 columns. (Chosen on generated
-    populations of 3 to 40 columns; more than seven waves gained 1 % at most.)
+    `_CURVE_SHARES`. Numbers: where nμ < 48 or ψ < 1, or nμ < 60 and ψ < 1.5, three waves after the
+    first, in bounds that fit the target's mean better and better: they learn the mean alone, but
+    from nμ = `ENOUGH_FOR_LAST` on the last, with half of μ², looks for slopes, if what was released
+    before says that the bounds are not far too wide (`blurfit.learning.waves.next_map`). Else seven
+    waves, in which the noise falls as the map improves, each after a gauge; of these the second
+    finds the target's mean and spread, before any slope, where ψ < `ENOUGH_FOR_SLOPES` or nμ <
+    `ENOUGH_FOR_MEANS`. With very many people four, of which the last, whose noise is what remains,
+    takes half. Beyond `MOST_FOR_MEANS` columns a mean is not looked for in rounds, which took five
+    times as long as one wave at 1,000 columns. (Chosen on generated populations of 3 to 40 columns;
+    more than seven waves gained 1 % at most.)
     """
     one_of(TASKS, task=task)
     if task == "hazard":
@@ -515,15 +519,17 @@ def choose_shares(
         return Stages(task, (Stage("joint", 1.0),))
     later = waves - 1
     poor = psi < ENOUGH_FOR_SLOPES or reach < ENOUGH_FOR_MEANS
-    first = later if alone else int(poor and later > 2)
+    single = alone and later > 1 and reach >= ENOUGH_FOR_LAST
+    first = later - int(single) if alone else int(poor and later > 2)
     kinds: list[StageKind] = ["mean" if place < first else "residual" for place in range(later)]
     if rich:  # each wave has twice the share of the one before
         steps = 2.0 ** np.arange(waves)
         gauges, start = 0.1 * steps[:-1] / math.fsum(steps[:-1]), 0.9 * steps[0] / steps.sum()
     else:
-        start, last, looked = 0.2, 0.3, 0.05
+        start, last, looked = (0.1, 0.5, 0.1) if single else (0.2, 0.3, 0.05)
         gauges = np.full(later, looked / later)
-        between = np.linspace(1.0, 2.0, later - 1) if later > 2 else np.ones(later - 1)
+        even = single or later <= 2
+        between = np.ones(later - 1) if even else np.linspace(1.0, 2.0, later - 1)
         steps = np.array([0.0, *between, 0.0])
         steps[-1] = steps.sum() * last / (1 - looked - start - last) if later > 1 else 1.0
     shares = (1 - start - gauges.sum()) * steps[1:] / steps[1:].sum()
