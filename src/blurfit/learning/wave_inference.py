@@ -119,8 +119,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
-from scipy.linalg import expm
-from scipy.special import betainc
+from scipy.special import betainc, expit
 
 from blurfit.data import FloatArray
 from blurfit.errors import InfeasibleError
@@ -163,7 +162,7 @@ from blurfit.theory.maps import (
     WaveMap,
 )
 
-MOST_NOISE = 0.3  # κ
+MOST_NOISE = 0.5  # κ
 LEAST_MISFIT = 0.005  # of the worst misfit, which errors allow for
 NEAR, USUAL = 1.5, 4.0  # in units of r and of people's size: up to there nobody is far out
 FAR, WIDE, PEAKED = 3.0, 2.0, 3.5  # signs of tails that go on
@@ -177,6 +176,7 @@ DISPERSIONS = np.geomspace(1e-3, 8.0, 40)  # α, from nearly Poisson's to wider 
 WEIGHT_DECAY = 3.0  # of what weights take away, with r, where fourth moments just exist
 LENGTHENED = 0.105  # by how much a slope of white features may be off after one Newton wave
 MOST_FURTHER = 0.5  # of the difference of two waves, where their radii are much alike
+MOST_STEPS = 30  # of at most 1, until a change of scores is found
 LONGEST_STEP = 1.0  # d, the standard deviation of the change of scores
 Collected = tuple[Belief, WaveMap, WaveSums]  # a wave, and what was believed before
 
@@ -525,8 +525,12 @@ def told_step(read: StepSums, sums: WaveSums) -> tuple[float, FloatArray, FloatA
             "tighter bounds, ask more people, or allow a larger epsilon."
         )
     inverse, theta = solved(read)
-    noise = read.linear_variance * np.eye(len(theta))
-    return condition, inverse, theta, noise + read.noise.sandwich(np.outer(theta, theta))
+    noise = np.zeros_like(inverse)
+    for _ in range(2):  # θ̃θ̃ᵀ is too large by the variance that the first pass finds
+        own = float(np.trace(inverse @ noise @ inverse))
+        noise = read.noise.sandwich(_kept(float(theta @ theta), own) * np.outer(theta, theta))
+        noise += read.linear_variance * np.eye(len(theta))
+    return condition, inverse, theta, noise
 
 
 def refuse_long_step(change: float) -> None:
@@ -551,20 +555,16 @@ def newton_estimates(chart: NewtonMap, sums: WaveSums) -> Inference:
     squares = np.array([chart.scale[1], *[chart.scale[0]] * (len(theta) - 1)]) ** 2
     change = max(float((theta**2 - np.diagonal(sampling + privacy)) @ squares), 0.0)  # d²
     refuse_long_step(change)
-    left = change * (0.125 if isinstance(chart.loss, LogisticNewton) else 0.25)
-    short = np.diag(left**2 / (len(theta) * squares))
     scale = np.sqrt(squares)
-    bend = sums.count * inverse @ (_bend(chart, theta * scale) * np.outer(scale, scale))
-    kept = max(0.0, 1 - float(np.diagonal(privacy) @ squares) / float(theta**2 @ squares))
-    more = kept * (bend @ bend / 3 - bend / 2) @ theta
-    short += np.outer(more, more) / 4
-    turn = expm(-kept * bend)
+    whole, turn = _whole_step(chart, theta * scale, privacy * np.outer(scale, scale))
+    more, turn = whole / scale - theta, turn / scale[:, None] * scale
+    short = np.outer(more, more) / 4
     if isinstance(chart.loss, PoissonNewton) and sums.squares is not None:
         dispersion = float(np.trace(np.linalg.solve(read.gram, middle))) / len(theta)
-        away, follows = _cut_counts(chart, chart.loss, dispersion, kept * theta * scale)
+        away, follows = _cut_counts(chart, chart.loss, dispersion, whole)
         lost = sums.count * inverse @ (away * scale)
         more, short = more + lost, short + np.outer(lost, lost) / 4
-        turn += kept * sums.count * inverse * (follows * squares)
+        turn = turn + sums.count * inverse * (follows * squares) @ turn
     classical, privacy = turn @ classical, turn @ privacy @ turn.T
     sampling = classical if sums.squares is None else turn @ sampling @ turn.T
     back = np.linalg.inv(coordinates(chart))
@@ -615,21 +615,54 @@ def _cut_counts(
     return np.append(found @ weights, ratio * slope), np.array([0.0, *[ratio] * len(slope)])
 
 
-def _bend(chart: NewtonMap, q: FloatArray) -> FloatArray:
-    """Return E[h'(t)(q·x)xxᵀ] of x = (1, f), f white and Gaussian: how the curvature changes, for
-    each record, if scores change by q·x.
+def _whole_step(
+    chart: NewtonMap, q: FloatArray, noise: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return the change δ of scores by δ·x of which q is a single Newton step, x = (1, f), f white
+    and Gaussian; what `noise` on q, its covariance, adds to δ is taken off. And how δ follows q.
 
-    With z the scores, standardised, along u, q·x = a + bz + c·f for the features f beside u, and
-    m_k = E[h'zᵏ].
+    δ is in the space of the constant, the scores' own direction and q: three numbers are sought.
     """
     slope = np.linalg.solve(chart.whitening.matrix.T, chart.whitening.coefficients)
-    one = np.eye(len(q))[0]
-    u = np.append(0.0, slope / max(float(np.linalg.norm(slope)), 1e-12))
-    a, b, m = float(q[0]), float(u @ q), chart.third_moments
-    c = q - a * one - b * u
-    beside, along = m[0] * a + m[1] * b, m[2] * a + m[3] * b
-    mixed = np.outer(one, (m[1] * a + m[2] * b) * u + m[0] * c) + m[1] * np.outer(u, c)
-    return np.asarray(beside * np.eye(len(q)) + (along - beside) * np.outer(u, u) + mixed + mixed.T)
+    one, labels = np.eye(len(q)), isinstance(chart.loss, LogisticNewton)
+    basis = np.linalg.qr(np.column_stack([one[0], np.append(0.0, slope), q]))[0]
+    z, s = (nodes.ravel() for nodes in np.meshgrid(NORMAL_NODES, NORMAL_NODES))
+    x, weights = np.column_stack([np.ones_like(z), z, s]), np.outer(*[NORMAL_WEIGHTS] * 2).ravel()
+    scores = chart.whitening.scores[0] + x @ (basis[1:].T @ slope)
+
+    def curve(change: FloatArray) -> tuple[FloatArray, FloatArray]:
+        t = np.minimum(scores + x @ change, LARGEST_LOG_RATE)
+        rate = np.asarray(expit(t) if labels else np.exp(t), dtype=np.float64)
+        return rate, rate * (1 - rate) if labels else rate
+
+    def squares(h: FloatArray) -> FloatArray:
+        return np.asarray(x.T @ (x * (weights * h)[:, None]))
+
+    def whole(inner: FloatArray, others: float) -> FloatArray:
+        return np.asarray(basis @ (inner - others * np.eye(3)) @ basis.T + others * one)
+
+    before, bounded = curve(np.zeros(3))[0], chart.loss.slopes(scores, 0.0)[1]
+    aim, change, step = squares(bounded) @ basis.T @ q, np.zeros(3), np.ones(3)
+    for _ in range(MOST_STEPS):
+        rate, h = curve(change)
+        step = np.linalg.solve(squares(h), aim - x.T @ (weights * (rate - before)))
+        change = change + step / max(1.0, float(np.linalg.norm(step)))
+    if float(np.linalg.norm(step)) > 1e-6:
+        refuse_long_step(math.inf)  # no curve has such means
+
+    def turned(change: FloatArray) -> tuple[FloatArray, FloatArray]:
+        h = curve(change)[1]
+        inverse = whole(np.linalg.inv(squares(h)), 1 / float(weights @ h))
+        return inverse, inverse @ whole(squares(bounded), float(weights @ bounded))
+
+    inverse, turn = turned(change)
+    spread = turn @ noise @ turn.T
+    inside = basis.T @ spread @ basis
+    third = weights * (h * (1 - 2 * rate) if labels else h)
+    size = np.sum((x @ inside) * x, axis=1) + float(np.trace(spread) - np.trace(inside))
+    beside = 2 * (spread @ basis - basis @ inside) @ (x.T @ third)
+    found = basis @ change + inverse @ (basis @ (x.T @ (third * size)) + beside) / 2
+    return found, turned(basis.T @ found)[1]
 
 
 def symmetric(matrix: FloatArray) -> FloatArray:
