@@ -115,6 +115,20 @@ def test_one_step_from_afar_is_put_right_by_its_second_order(task) -> None:
     assert (short > 0.95 * exact).all()
 
 
+@pytest.mark.parametrize("columns", [1, 2, 5])
+def test_a_long_step_of_a_rare_label_is_solved_for(columns) -> None:
+    """One in thirty, from a constant that is 0.7 too high: Newton's step falls a third short."""
+    generator = np.random.default_rng(11)
+    v = generator.normal(size=(200_000, columns))
+    truth = np.array([-3.8, *np.linspace(0.6, -0.3, columns)])
+    y = np.where(generator.random(len(v)) < expit(truth[0] + v @ truth[1:]), 1.0, -1.0)
+    white = Whitening(np.zeros(columns), np.eye(columns), truth[1:] * 0.9, truth[0] + 0.7)
+    chart = NewtonMap(white, LogisticNewton(), radius=10.0, robust=True)
+    matrix, linear, squares = chart.sums(v, y)
+    found = newton_estimates(chart, WaveSums(len(v), matrix, linear, 1e-6, squares))
+    assert np.abs(found.coefficients - truth).max() < 0.05
+
+
 def test_what_the_cut_takes_from_dispersed_counts_is_put_back() -> None:
     """Counts of variance m + 0.7m², cut at G = 15, which few of Poisson's would reach."""
     generator = np.random.default_rng(5)

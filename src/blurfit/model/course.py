@@ -675,8 +675,10 @@ def _of_everybody(course: Course) -> Inference:
             "The bounds allow a few people to be far from all others, and either there are signs "
             "of such people, or these waves could not see them. Later waves give them less weight "
             "than least squares does, and the first is too noisy to tell how much that matters. So "
-            "no interval would be honest: state tighter bounds, plan one wave (waves=1), ask more "
-            "people, or allow a larger epsilon. Predictions are still possible."
+            "no interval would be honest: state tighter bounds (some three standard deviations to "
+            "each side of the mean), ask more people, or allow a larger epsilon; or plan one wave "
+            "(waves=1), which cuts nobody, if errors several times as large would do. Predictions "
+            "are still possible."
         ) from None
 
 

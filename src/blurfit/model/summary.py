@@ -56,8 +56,9 @@ UNEVEN = (
 )
 CUT = (
     "Standard errors are for the least-squares line of the same population. They cover "
-    "sampling{uneven}, privacy noise and bias from clipping, provided that there are no more "
-    "outliers than the waves detected; waves=1 makes no such assumption."
+    "sampling{uneven}, privacy noise and bias from clipping, provided that nobody is far from all "
+    "others: waves notice one in a hundred at the bounds, but fewer may go unnoticed. waves=1 "
+    "makes no such assumption."
 )
 FIRST_WAVE = (
     "Coefficients and standard errors are the first wave's, which cuts nobody: later waves may "

@@ -657,20 +657,6 @@ class NewtonMap(PublicMap):
         """h̄ = E[h(t)] for Gaussian features, by what the map itself says of them."""
         return gaussian_mean(lambda t: self.loss.slopes(t, 0.0)[1], *self.whitening.scores)
 
-    @property
-    def third_moments(self) -> FloatArray:
-        """E[h'(t)·zᵏ] for k = 0, …, 3, z being these scores, standardised: h' = h for counts, and
-        h(1 − 2σ) for labels.
-        """
-        mean, deviation = self.whitening.scores
-
-        def third(z: FloatArray) -> FloatArray:
-            g, h = self.loss.slopes(mean + deviation * z, -1.0)
-            return h if isinstance(self.loss, PoissonNewton) else h * (1 - 2 * g)
-
-        powers = (third(NORMAL_NODES) * NORMAL_NODES**k for k in range(4))
-        return np.array([float(NORMAL_WEIGHTS @ one) for one in powers])
-
     def sensitivity(self, neighbours: Neighbours = "replace") -> float:
         """Δ of (ΣM, Σp), with Σppᵀ if it is sent, whatever the map is: the loss's own."""
         return self.loss.sensitivity(neighbours, robust=self.robust)
