@@ -8,7 +8,8 @@ import pytest
 
 from blurfit.agreement.mechanisms import map_from_dict
 from blurfit.errors import InvalidValueError
-from blurfit.learning.waves import next_map, on_curve
+from blurfit.learning.curves import on_curve
+from blurfit.learning.next_maps import next_map
 from support.beliefs import belief_of, features, labels
 from support.waves_by_hand import score
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from blurfit.learning.steps import StepSums, bayes_step
 from blurfit.learning.sums import Noise
-from blurfit.learning.waves import StepSums, bayes_step
 
 COUNT = 1000
 

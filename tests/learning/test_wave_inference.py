@@ -7,8 +7,9 @@ import pytest
 from scipy.special import expit
 
 from blurfit.errors import InfeasibleError
+from blurfit.learning.next_maps import next_map
 from blurfit.learning.wave_inference import newton_estimates, wave_estimates
-from blurfit.learning.waves import WaveSums, learn_wave, next_map
+from blurfit.learning.waves import WaveSums, learn_wave
 from blurfit.theory.maps import LogisticNewton, NewtonMap, PoissonNewton, Whitening
 from blurfit.theory.planning import Stage, Stages
 from support.beliefs import belief_of, features

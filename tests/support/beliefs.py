@@ -3,9 +3,9 @@
 import numpy as np
 from scipy.special import expit
 
+from blurfit.learning.beliefs import Belief, first_belief
 from blurfit.learning.shrinkage import linear_bayes
 from blurfit.learning.sums import JointSums
-from blurfit.learning.waves import Belief, first_belief
 from blurfit.simulation import clean_sums
 from blurfit.theory.forms import JointColumn
 

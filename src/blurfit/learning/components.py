@@ -38,9 +38,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from blurfit.data import FloatArray
+from blurfit.learning.beliefs import Seen
 from blurfit.learning.shrinkage import linear_bayes
 from blurfit.learning.sums import Submodel
-from blurfit.learning.waves import Seen
 
 LEAST_KEPT = 0.03  # √f
 _LARGEST = 2.0  # T

@@ -3,7 +3,7 @@
 A forecast draws people and simulates collections (`blurfit.forecast`); it takes seconds, and needs
 people to draw. Here is a closed formula for those who choose an agreement's terms. Linear Bayes
 says how large the error of its coefficients is for *any* blurred sums
-(`blurfit.learning.waves.posterior_covariance`, by which waves are weighed against each other), so
+(`blurfit.learning.beliefs.posterior_covariance`, by which waves are weighed against each other), so
 it says so for the sums that typical people would give. With C that covariance and A = E[zzᵀ],
 predictions for such people lie
 
@@ -29,9 +29,9 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.mechanisms import kept_columns
 from blurfit.data import FloatArray
 from blurfit.errors import InfeasibleError, positive
+from blurfit.learning.beliefs import posterior_covariance
 from blurfit.learning.shrinkage import linear_bayes
 from blurfit.learning.sums import JointSums, Submodel
-from blurfit.learning.waves import posterior_covariance
 from blurfit.schema.columns import Numeric
 from blurfit.theory.forms import JointColumn, JointForm, TargetForm
 

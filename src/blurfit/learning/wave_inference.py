@@ -130,6 +130,7 @@ from scipy.special import betainc, expit
 
 from blurfit.data import FloatArray
 from blurfit.errors import InfeasibleError
+from blurfit.learning.beliefs import Belief, known_of
 from blurfit.learning.gauge import (
     LEAST_EXPECTED,
     Cut,
@@ -143,18 +144,9 @@ from blurfit.learning.gauge import (
     weight_near,
 )
 from blurfit.learning.inference import Inference, Pull, infer, steady
+from blurfit.learning.steps import StepSums, coordinates, start_of
 from blurfit.learning.sums import Noise, Submodel
-from blurfit.learning.waves import (
-    Belief,
-    StepSums,
-    WaveSums,
-    coordinates,
-    cut_of,
-    cut_share,
-    known_of,
-    start_of,
-    step_sums,
-)
+from blurfit.learning.waves import WaveSums, cut_of, cut_share, step_sums
 from blurfit.schema.schema import INTERCEPT
 from blurfit.theory.forms import JointColumn
 from blurfit.theory.gaussian import root_of_increasing

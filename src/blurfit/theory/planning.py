@@ -493,13 +493,13 @@ def choose_shares(
     `_CURVE_SHARES`. Numbers: where nμ < 48 or ψ < 1, or nμ < 60 and ψ < 1.5, three waves after the
     first, in bounds that fit the target's mean better and better: they learn the mean alone, but
     from nμ = `ENOUGH_FOR_LAST` on the last, with half of μ², looks for slopes, if what was released
-    before says that the bounds are not far too wide (`blurfit.learning.waves.next_map`). Else seven
-    waves, in which the noise falls as the map improves, each after a gauge; of these the second
-    finds the target's mean and spread, before any slope, where ψ < `ENOUGH_FOR_SLOPES` or nμ <
-    `ENOUGH_FOR_MEANS`. With very many people four, of which the last, whose noise is what remains,
-    takes half. Beyond `MOST_FOR_MEANS` columns a mean is not looked for in rounds, which took five
-    times as long as one wave at 1,000 columns. (Chosen on generated populations of 3 to 40 columns;
-    more than seven waves gained 1 % at most.)
+    before says that the bounds are not far too wide (`blurfit.learning.next_maps.next_map`). Else
+    seven waves, in which the noise falls as the map improves, each after a gauge; of these the
+    second finds the target's mean and spread, before any slope, where ψ < `ENOUGH_FOR_SLOPES` or nμ
+    < `ENOUGH_FOR_MEANS`. With very many people four, of which the last, whose noise is what
+    remains, takes half. Beyond `MOST_FOR_MEANS` columns a mean is not looked for in rounds, which
+    took five times as long as one wave at 1,000 columns. (Chosen on generated populations of 3 to
+    40 columns; more than seven waves gained 1 % at most.)
     """
     one_of(TASKS, task=task)
     if task == "hazard":
