@@ -63,7 +63,7 @@ from itertools import pairwise
 from typing import Literal
 
 import numpy as np
-from scipy.linalg.blas import dsyrk, dtrsm
+from scipy.linalg.blas import dtrsm
 from scipy.linalg.lapack import dpotrf
 from scipy.special import ndtr
 
@@ -82,7 +82,7 @@ Reading = Literal["linear-bayes", "posterior-mean", "mean"]
 
 _EXPLAINED = np.geomspace(0.003, 1.0, 12)
 _PASSES = 3
-_MANY, _FAR = 100, 36.0  # entries from which it is worth a look; nats: less probable by 2⁻⁵²
+_MANY, _FAR = 100, 21.0  # entries from which it is worth a look; nats: less probable by 2⁻³⁰
 _CHAINS, _WARM, _KEPT, _STEPS = 32, 30, 12, 8
 _SHARE = 0.35
 _MEAN = 0.36  # the prior variance of the target at the features' means
@@ -115,7 +115,7 @@ def linear_bayes(sums: Submodel) -> Shrunk:
     shares = _EXPLAINED * _unevenness(sums, variance)
     of_gram = sums.feature_noise
     weights, theta, _ = read_linearly(
-        _prior(sums, features, variance),
+        prior_of(sums, features, variance),
         shares,
         gram,
         cross,
@@ -154,22 +154,30 @@ def read_linearly(
     of the products that inverses would take, and one factor is looked at at a time. Of many
     entries hardly more than one factor is probable: beginning with the most probable of a first
     pass, which takes a tenth of the time, factors are looked at in both directions until one is
-    less probable than the best by 2⁻⁵².
+    less probable than the best by 2⁻³⁰.
     """
-    through = tuple(gram @ one for one in prior)  # AP₀, AP₁
-    around = tuple(one @ gram for one in through)
+    some = prior[0].any(axis=1)  # of P₀ often one row, or none
+    through = gram[:, some] @ prior[0][some], (prior[1] @ gram).T  # AP₀, AP₁
+    around = gram[:, some] @ (prior[0][some] @ gram), through[1] @ gram
+    reach = np.empty((len(gram), len(gram) + 1), order="F")  # (AP | t), as LAPACK has it
+    reach[:, -1] = seen
 
     def read(place: int, passes: int) -> tuple[FloatArray, FloatArray, float]:
         """θ̂, Θ and how probable it is, of one factor."""
         factor = factors[place]
         second = own = prior[0] + factor * prior[1]
-        reach = np.column_stack([through[0] + factor * through[1], seen])
-        fixed = around[0] + factor * around[1] + np.diag(blur) + left[place] * gram
+        reach[:, :-1] = factor * through[1]
+        reach[:, :-1] += through[0]
+        fixed = around[0] + factor * around[1]
+        fixed += left[place] * gram
+        fixed[np.diag_indices_from(fixed)] += blur
         for turn in range(passes):
             needed = passes > 1 and (with_second or turn < passes - 1)
             theta, explained, log = read_once(fixed + noise_of_gram(second), reach, needed)
             if explained is not None:
-                second = np.outer(theta, theta) + own - explained
+                second = np.outer(theta, theta)
+                second += own
+                second -= explained
         return theta, second, log + float(log_prior[place])
 
     start = 0
@@ -196,7 +204,7 @@ def read_once(
     total: FloatArray, reach: FloatArray, needed: bool = True
 ) -> tuple[FloatArray, FloatArray | None, float]:
     """Return PA·T⁻¹t, PA·T⁻¹·AP if it is needed, and log N(t; 0, T), from T and (AP | t)."""
-    lower, failed = dpotrf(total, lower=1)
+    lower, failed = dpotrf(total.T, lower=1, clean=0)
     if failed:  # where the first entry's noise is left out, T need not be positive definite
         solved = np.linalg.solve(total, reach)
         _, volume = np.linalg.slogdet(total)
@@ -207,8 +215,8 @@ def read_once(
         short = dtrsm(1.0, lower, reach[:, -1:], lower=1)
         back = dtrsm(1.0, lower, short, lower=1, trans_a=1)
         return reach[:, :-1].T @ back[:, 0], None, -(volume + float(np.sum(short**2))) / 2
-    upper = dsyrk(1.0, dtrsm(1.0, lower, reach, lower=1), trans=1)
-    both = upper + np.triu(upper, 1).T
+    short = dtrsm(1.0, lower, reach, lower=1)
+    both = np.dot(short.T, short)
     return both[:-1, -1], both[:-1, :-1], -(volume + float(both[-1, -1])) / 2
 
 
@@ -236,14 +244,24 @@ def _unevenness(sums: Submodel, variance: float) -> float:
     return variance / sums.target.weight**2 if sums.target.kind == "sign" else 1.0
 
 
-def _prior(sums: Submodel, features: Denoised, variance: float) -> tuple[FloatArray, FloatArray]:
+def prior_of(
+    sums: Submodel, features: Denoised, variance: float
+) -> tuple[FloatArray, FloatArray]:
     """Return P₀ and P₁ of P = P₀ + ρP₁: independent at the features' means, moved to z's origin."""
-    c, size = sums.constant, len(features.mean) + 1
-    move = np.vstack([-features.mean / c, np.eye(size - 1)])
-    at_mean = np.zeros((size, size))
-    at_mean[0, 0] = _MEAN * (sums.target.weight / c) ** 2
+    c = sums.constant
     spread = variance / (len(features.mean) * features.variance)
-    return at_mean, (move * spread) @ move.T
+    slopes = of_slopes(np.diag(spread), features.mean / c)
+    at_mean = np.zeros_like(slopes)
+    at_mean[0, 0] = _MEAN * (sums.target.weight / c) ** 2
+    return at_mean, slopes
+
+
+def of_slopes(covariance: FloatArray, mean: FloatArray) -> FloatArray:
+    """Return the covariance of a constant and slopes which leave the score at the mean as it is,
+    from that of the slopes.
+    """
+    beside = -(covariance @ mean)
+    return np.block([[-(mean @ beside), beside[None]], [beside[:, None], covariance]])
 
 
 def _noise_of_gram(noise: Noise, share: float, second: FloatArray) -> FloatArray:

@@ -73,6 +73,7 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.linalg.lapack import dtrtri
 from scipy.special import expit, gammainc, gammaincc
 
 from blurfit.data import BoolArray, FloatArray
@@ -96,6 +97,8 @@ from blurfit.learning.shrinkage import (
     Shrunk,
     mean_posterior,
     mean_within,
+    of_slopes,
+    prior_of,
     read_linearly,
     read_once,
 )
@@ -280,19 +283,14 @@ def _without_slopes(belief: Belief, sums: Submodel, model: Shrunk) -> Belief:
 
 def _about_mean(belief: Belief) -> FloatArray:
     """Return the covariance of the slopes' errors, which leave the score at the mean."""
-    move = np.vstack([-belief.mean, np.eye(len(belief.mean))])
-    found: FloatArray = move @ belief.covariance[1:, 1:] @ move.T
-    return found
+    return of_slopes(belief.covariance[1:, 1:], belief.mean)
 
 
 def _even_slopes(belief: Belief, variance: float) -> FloatArray:
     """Return the covariance of slopes that explain this variance, equally in white features, and
     leave the score at the mean.
     """
-    p = len(belief.mean)
-    move = np.vstack([-belief.mean, np.eye(p)])
-    found: FloatArray = move @ (variance / p * np.linalg.inv(belief.spread)) @ move.T
-    return found
+    return of_slopes(variance / len(belief.mean) * np.linalg.inv(belief.spread), belief.mean)
 
 
 def on_curve(belief: Belief) -> Belief:
@@ -315,14 +313,16 @@ def on_curve(belief: Belief) -> Belief:
     slope = factors * beta
     misfit = _even_slopes(belief, _MISFIT * max(float(slope @ belief.spread @ slope), 0.1))
     misfit[0, 0] += 0.02
-    centre = np.eye(len(beta) + 1)
-    centre[0, 1:] = belief.mean
-    turn = np.linalg.solve(centre, np.append(factor, factors)[:, None] * centre)
+    covariance = factor**2 * belief.covariance
+    if (factors != factor).any():  # the score at the mean has a factor of its own
+        turn = np.diag(np.append(1.0, factors / factor))
+        turn[0, 1:] = belief.mean * (1 - factors / factor)
+        covariance = turn @ covariance @ turn.T
     return replace(
         belief,
         line=False,
         coefficients=np.array([at_mean - float(belief.mean @ slope), *slope]),
-        covariance=turn @ belief.covariance @ turn.T + misfit,
+        covariance=covariance + misfit,
     )
 
 
@@ -453,7 +453,7 @@ def _hazard_map(at: Belief, count: int, mu: float, *, last: bool) -> HazardMap:
 
 def _whitening(at: Belief, spread: FloatArray) -> Whitening:
     """Return the belief's model, and features that are white if this is their covariance."""
-    matrix = np.tril(np.linalg.inv(np.linalg.cholesky(spread)))
+    matrix = undone(np.linalg.cholesky(spread))
     beta, constants = rounded(at.coefficients), at.constants
     own = float(beta[0]) if constants == 1 else 0.0
     return Whitening(rounded(at.mean), rounded(matrix), beta[constants:], own)
@@ -517,7 +517,7 @@ def _reach(
             average = white.intercept + float(white.coefficients @ white.mean)
             bound = max(bound, (1 + min(abs(average), 1.0)) / scale)
         return outward(radius), scale, outward(bound)
-    slopes = np.linalg.inv(white.matrix).T  # of white features
+    slopes = undone(white.matrix).T  # of white features
     error = float(np.trace(slopes @ belief.covariance[1:, 1:] @ slopes.T)) / (p * scale**2)
     law = belief.law
     if belief.seen is not None:
@@ -559,13 +559,12 @@ def posterior_covariance(sums: Submodel, model: Shrunk) -> FloatArray:
     """
     features, n, c = model.features, sums.count, sums.constant
     gram = features.gram(c)
-    move = np.eye(len(gram))
-    move[0, 0], move[0, 1:] = 1 / c, -features.mean / c
-    share = model.explained * model.variance / (len(features.mean) * features.variance)
-    prior = (move * np.array([0.36 * sums.target.weight**2, *share])) @ move.T
-    total = gram @ prior @ gram + np.diag(sums.noise.variance[:-1, -1]) / n**2
+    at_mean, slopes = prior_of(sums, features, model.variance)
+    prior = at_mean + model.explained * slopes
+    through = gram @ prior
+    total = through @ gram + np.diag(sums.noise.variance[:-1, -1]) / n**2
     total += model.variance * max(1 - model.explained, 0.2) * gram / n
-    left, reach = prior, np.column_stack([gram @ prior, sums.cross / n])
+    left, reach = prior, np.column_stack([through, sums.cross / n])
     for _ in range(3):
         second = np.outer(model.theta, model.theta) + left
         blurred = features.kept / n**2 * sums.feature_noise.sandwich(second)
@@ -732,7 +731,7 @@ def learn_wave(belief: Belief, chart: Announced, sums: WaveSums) -> Belief:
     if poor:
         prior *= _believable(prior, read, sums)
     step = bayes_step(read, prior)
-    back = np.linalg.inv(into)
+    back = undone(into.T).T
     error = back @ step.covariance @ back.T
     change = back @ step.theta
     if isinstance(chart, NewtonMap) and at.task == "count":
@@ -896,8 +895,15 @@ def _believable(prior: FloatArray, read: StepSums, sums: WaveSums) -> float:
     return min(1.0, _SIGNAL * most / float(np.sum(prior * gram)))
 
 
+def undone(lower: FloatArray) -> FloatArray:
+    """Return the inverse of a lower triangle."""
+    found, _ = dtrtri(lower, lower=1)
+    return np.ascontiguousarray(found)
+
+
 def coordinates(chart: StepMap) -> FloatArray:
     """Return J with θ = J·(β₀, β): the step that a change of the coefficients is, constants first.
+    It is an upper triangle.
 
     β₀ + β·v = (β₀ + β·m) + (W⁻ᵀβ)·f, each divided by what 1 and f are multiplied by in the chart.
     """
@@ -905,7 +911,7 @@ def coordinates(chart: StepMap) -> FloatArray:
     constants = len(chart.bands) if isinstance(chart, HazardMap) else 1
     found = np.eye(constants + white.dimension)
     found[:constants, constants:] = white.mean
-    found[constants:, constants:] = np.linalg.inv(white.matrix).T
+    found[constants:, constants:] = undone(white.matrix).T
     if isinstance(chart, HazardMap):
         found[:constants] /= BAND
         found[constants:] /= chart.scale
@@ -935,7 +941,7 @@ def _features(belief: Belief, chart: ResidualMap, read: StepSums, step: Step, cu
     Their directions are those of the weighted records; their size is what the law says of all.
     (Newton's M is weighted by h: it leaves the whitening as it is.)
     """
-    lower = np.linalg.inv(chart.whitening.matrix)
+    lower = undone(chart.whitening.matrix)
     weight = step.gram[0, 0] / chart.constant**2
     shift = step.gram[0, 1:] / (chart.constant * chart.feature_scale * weight)
     centred = step.gram[1:, 1:] / (chart.feature_scale**2 * weight) - np.outer(shift, shift)
