@@ -196,29 +196,22 @@ class Rows:
 
         def sums_of(part: slice) -> list[FloatArray]:
             t, w = self.targets[part], self.weights(part)
-            ones = np.ones(encoder.at_once)
-            gram, total, cross = np.zeros((k, k), order="F"), np.zeros(k), np.zeros((k, m))
-            inside = True
+            beside = np.vstack([np.ones(len(t)), t.T])  # (1, t), in columns
+            weighted = beside if w is None else beside * w
+            gram, cross, inside = np.zeros((k, k), order="F"), np.zeros((m + 1, k)), True
+            room = np.empty((encoder.at_once, k), order=encoder.layout)
             for rows, v, fits in encoder.blocks(self.values[part]):
                 inside &= fits
-                weighted = v if w is None else v * w[rows, None]
                 # `np.dot` lets other threads run, unlike `@`
-                if w is None:
-                    gram = add_products(gram, v.T)
-                else:
-                    gram += np.dot(weighted.T, v)
-                total += np.dot(ones[: len(v)], weighted)
-                for place in range(m):
-                    cross[:, place] += np.dot(t[rows, place], weighted)
-            of_targets = t if w is None else t * w[:, None]
-            squares, sums = np.dot(of_targets.T, t), of_targets.sum(axis=0)
-            return [gram, total, cross, squares, sums, np.array(float(not inside))]
+                gram = add_products(gram, v.T, None if w is None else w[rows], room[: len(v)].T)
+                cross += np.dot(weighted[:, rows], v)
+            return [gram, cross, np.dot(weighted, beside.T), np.array(float(not inside))]
 
-        gram, total, cross, squares, sums, outside = added(self.in_parts(sums_of))
+        gram, cross, squares, outside = added(self.in_parts(sums_of))
         self.inside = not outside
         back = encoder.order
-        gram = symmetric(gram)[np.ix_(back, back)]
-        return JointTotals(gram, total[back], cross[back], squares, sums)
+        gram, cross = symmetric(gram)[np.ix_(back, back)], cross[:, back]
+        return JointTotals(gram, cross[0], cross[1:].T, squares[1:, 1:], squares[0, 1:])
 
     def sums(self, form: WaveForm) -> FloatArray:
         """Return the sums of what the rows, or the people, of a later wave would send.
@@ -264,7 +257,7 @@ class Rows:
                 own = None if sizes is None else sizes[:, part][:, rows]
                 slopes = work.slopes_of(block, t[rows], own)
                 if self.people is None:
-                    total = add_products(total, slopes)
+                    total = add_products(total, slopes, None, np.empty_like(slopes))
                 else:
                     each[:, rows] = slopes
             return total if self.people is None else each
