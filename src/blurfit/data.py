@@ -79,13 +79,20 @@ def canonical(values: Any) -> bytes:
 def _text(values: Any) -> bytes:
     """Return what `rfc8785` would write, by other means where there are many floats."""
     if isinstance(values, dict) and all(isinstance(name, str) for name in values):
-        names = sorted(values, key=lambda name: name.encode("utf-16-be", "surrogatepass"))
-        return b"{" + b",".join([_word(name) + b":" + _text(values[name]) for name in names]) + b"}"
+        names = _in_order(tuple(values))
+        return b"{" + b",".join([word + _text(values[name]) for name, word in names]) + b"}"
     if isinstance(values, list | tuple):
         if set(map(type, values)) == {float}:
             return _numbers(values)
         return b"[" + b",".join(map(_text, values)) + b"]"
     return _word(values) if type(values) in _SHORT else rfc8785.dumps(values)
+
+
+@lru_cache(maxsize=256)
+def _in_order(names: tuple[str, ...]) -> list[tuple[str, bytes]]:
+    """Return the names of an object in their order, each with its text."""
+    found = sorted(names, key=lambda name: name.encode("utf-16-be", "surrogatepass"))
+    return [(name, _word(name) + b":") for name in found]
 
 
 # Names above all, which all documents share; and 1, 1.0 and True are not the same.
