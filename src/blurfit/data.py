@@ -110,7 +110,7 @@ def _numbers(values: Sequence[float]) -> bytes:
     if alike.all():
         return text
     found = text[1:-1].split(b",")
-    for place in np.flatnonzero(~alike):
+    for place in np.flatnonzero(~alike).tolist():
         found[place] = rfc8785.dumps(values[place])
     return b"[" + b",".join(found) + b"]"
 

@@ -30,7 +30,8 @@ are counts, as e^t is steep.
 
 **Known products are private, and so is their rounding.** A sum of up to N rows of a part, added up
 over n/N parts, is wrong by at most (N + n/N)·2⁻⁵³ of Σ|u||u|ᵀ, in whatever order; J makes of it at
-most n·L², L² = c² + (a·‖ |W|(1 + |m|) ‖/(r√p))², and adds 2p roundings. This is so for what is
+most n·L², L² = c² + (a·‖ |W|(1 + |m|) ‖/(r√p))², and adds 2p roundings. (Weights add two more, and
+within a part 16 blocks are summed apart, so that N counts far too many.) This is so for what is
 known and for what is taken off, with another record in the place of one as without it: two
 neighbours differ by 8(N + n/N + 2p)·2⁻⁵³·nL² besides what the record itself changes. If that is
 more than 2⁻¹⁴, rows are whitened one and all.
@@ -402,7 +403,11 @@ def added(parts: Iterable[Sequence[FloatArray]]) -> list[FloatArray]:
     """Add what was found of each part, in their order, and hold no more than one of them."""
     total: list[FloatArray] = []
     for part in parts:
-        total = [one + other for one, other in zip(total, part, strict=True)] if total else [*part]
+        if not total:
+            total = [*part]
+            continue
+        for one, other in zip(total, part, strict=True):
+            np.add(one, other, out=one)
     return total
 
 

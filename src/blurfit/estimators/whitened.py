@@ -48,8 +48,8 @@ def add_products(
 ) -> FloatArray:
     """total + Σ weight·xxᵀ, in place; of more columns than a thread takes only the upper triangle.
 
-    There is `room` for what is weighted, in the order of x. Small products of two different factors
-    have a kernel of their own, which is twice as fast as that for a symmetric one.
+    What is weighted is written to `room`, which is ordered as x is. OpenBLAS has a kernel for small
+    products of two different factors that is twice as fast as the one for symmetric products.
     """
     different = len(x) * x.size <= SMALL
     if weight is not None or different:

@@ -209,7 +209,7 @@ def read_once(
     """Return PA·T⁻¹t, PA·T⁻¹·AP if it is needed, and log N(t; 0, T), from T and (AP | t), or of
     each of a stack.
     """
-    lower, failed = dpotrf(total.T, lower=1, clean=0) if total.ndim == 2 else (None, True)
+    lower, failed = dpotrf(total.T, lower=1, clean=0) if total.ndim == 2 else (total, True)
     if failed:  # where the first entry's noise is left out, T need not be positive definite
         _, volume = np.linalg.slogdet(total)
         both = reach.swapaxes(-1, -2) @ np.linalg.solve(total, reach)
@@ -248,9 +248,7 @@ def _unevenness(sums: Submodel, variance: float) -> float:
     return variance / sums.target.weight**2 if sums.target.kind == "sign" else 1.0
 
 
-def prior_of(
-    sums: Submodel, features: Denoised, variance: float
-) -> tuple[FloatArray, FloatArray]:
+def prior_of(sums: Submodel, features: Denoised, variance: float) -> tuple[FloatArray, FloatArray]:
     """Return P₀ and P₁ of P = P₀ + ρP₁: independent at the features' means, moved to z's origin."""
     c = sums.constant
     spread = variance / (len(features.mean) * features.variance)

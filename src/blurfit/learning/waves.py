@@ -290,7 +290,8 @@ def _even_slopes(belief: Belief, variance: float) -> FloatArray:
     """Return the covariance of slopes that explain this variance, equally in white features, and
     leave the score at the mean.
     """
-    return of_slopes(variance / len(belief.mean) * np.linalg.inv(belief.spread), belief.mean)
+    inverse = np.asarray(np.linalg.inv(belief.spread), dtype=np.float64)
+    return of_slopes(variance / len(belief.mean) * inverse, belief.mean)
 
 
 def on_curve(belief: Belief) -> Belief:
@@ -453,7 +454,7 @@ def _hazard_map(at: Belief, count: int, mu: float, *, last: bool) -> HazardMap:
 
 def _whitening(at: Belief, spread: FloatArray) -> Whitening:
     """Return the belief's model, and features that are white if this is their covariance."""
-    matrix = undone(np.linalg.cholesky(spread))
+    matrix = undone(np.asarray(np.linalg.cholesky(spread), dtype=np.float64))
     beta, constants = rounded(at.coefficients), at.constants
     own = float(beta[0]) if constants == 1 else 0.0
     return Whitening(rounded(at.mean), rounded(matrix), beta[constants:], own)
