@@ -13,7 +13,7 @@ from blurfit.agreement.mechanisms import wave_form
 from blurfit.estimators import blocks, passes, whitened
 from blurfit.estimators.passes import Rows
 from blurfit.estimators.people import People
-from blurfit.estimators.whitened import reaches_all
+from blurfit.estimators.whitened import add_products, reaches_all, symmetric
 from blurfit.schema.schema import Binary, Categorical, Numeric, Schema
 from blurfit.schema.schema import values as encoded_values
 from blurfit.theory.maps import (
@@ -425,3 +425,16 @@ def test_one_record_changes_no_sum_by_more_than_its_own_share(seed) -> None:
         sums.append(one.sums(form) - own)
     for other in sums[1:]:
         assert np.sqrt((other - sums[0]) ** 2 @ form.counts) < passes.MOST_KNOWN / 2**8
+
+
+@pytest.mark.parametrize("shape", [(3, 50), (16, 3840), (40, 900), (80, 100), (80, 700)])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_products_are_the_same_by_either_kernel(shape, weighted) -> None:
+    generator = np.random.default_rng(0)
+    x = generator.standard_normal(shape)
+    weight = generator.random(shape[1]) if weighted else None
+    expected = np.einsum("ik,jk,k->ij", x, x, np.ones(shape[1]) if weight is None else weight)
+    for ordered in (x, np.asfortranarray(x)):
+        total = np.ones((len(x), len(x)), order="F")
+        found = add_products(total, ordered, weight, np.empty_like(ordered))
+        np.testing.assert_allclose(symmetric(found), 1 + expected, rtol=1e-9, atol=1e-9)

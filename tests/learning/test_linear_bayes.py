@@ -119,6 +119,6 @@ def test_factors_that_are_not_probable_are_not_looked_at(size, monkeypatch) -> N
         moments.append(moment)
     expected = np.exp(np.array(logs) - max(logs))
     expected /= expected.sum()
-    np.testing.assert_allclose(weights, expected, rtol=1e-8, atol=1e-15)
+    np.testing.assert_allclose(weights, expected, rtol=1e-8, atol=1e-9)
     np.testing.assert_allclose(weights @ theta, expected @ np.array(found), rtol=1e-8, atol=1e-12)
     np.testing.assert_allclose(mean, np.tensordot(expected, moments, 1), rtol=1e-7, atol=1e-10)

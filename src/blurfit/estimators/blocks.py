@@ -21,7 +21,8 @@ from blurfit.schema.columns import Binary, Categorical, Feature
 Order = Literal["C", "F"]
 
 NUMBERS_AT_ONCE = 2**16  # in a block: 512 kB
-LEAST_ROWS, MOST_ROWS = 256, 4096  # enough for BLAS where rows are long; what stays in the cache
+# Enough for BLAS where rows are long; what stays in the cache, and of 16 is a small product.
+LEAST_ROWS, MOST_ROWS = 256, 3840
 ROUNDING = 2.0**-40  # values are taken to be inside bounds that they exceed by so little
 FARTHEST = 2.0**8  # |centre|·2/width up to which x ↦ v is folded: it costs 8 of 53 bits
 

@@ -30,7 +30,8 @@ are counts, as e^t is steep.
 
 **Known products are private, and so is their rounding.** A sum of up to N rows of a part, added up
 over n/N parts, is wrong by at most (N + n/N)·2⁻⁵³ of Σ|u||u|ᵀ, in whatever order; J makes of it at
-most n·L², L² = c² + (a·‖ |W|(1 + |m|) ‖/(r√p))², and adds 2p roundings. This is so for what is
+most n·L², L² = c² + (a·‖ |W|(1 + |m|) ‖/(r√p))², and adds 2p roundings. (Weights add two more, and
+within a part 16 blocks are summed apart, so that N counts far too many.) This is so for what is
 known and for what is taken off, with another record in the place of one as without it: two
 neighbours differ by 8(N + n/N + 2p)·2⁻⁵³·nL² besides what the record itself changes. If that is
 more than 2⁻¹⁴, rows are whitened one and all.
@@ -196,29 +197,22 @@ class Rows:
 
         def sums_of(part: slice) -> list[FloatArray]:
             t, w = self.targets[part], self.weights(part)
-            ones = np.ones(encoder.at_once)
-            gram, total, cross = np.zeros((k, k), order="F"), np.zeros(k), np.zeros((k, m))
-            inside = True
+            beside = np.vstack([np.ones(len(t)), t.T])  # (1, t), in columns
+            weighted = beside if w is None else beside * w
+            gram, cross, inside = np.zeros((k, k), order="F"), np.zeros((m + 1, k)), True
+            room = np.empty((encoder.at_once, k), order=encoder.layout)
             for rows, v, fits in encoder.blocks(self.values[part]):
                 inside &= fits
-                weighted = v if w is None else v * w[rows, None]
                 # `np.dot` lets other threads run, unlike `@`
-                if w is None:
-                    gram = add_products(gram, v.T)
-                else:
-                    gram += np.dot(weighted.T, v)
-                total += np.dot(ones[: len(v)], weighted)
-                for place in range(m):
-                    cross[:, place] += np.dot(t[rows, place], weighted)
-            of_targets = t if w is None else t * w[:, None]
-            squares, sums = np.dot(of_targets.T, t), of_targets.sum(axis=0)
-            return [gram, total, cross, squares, sums, np.array(float(not inside))]
+                gram = add_products(gram, v.T, None if w is None else w[rows], room[: len(v)].T)
+                cross += np.dot(weighted[:, rows], v)
+            return [gram, cross, np.dot(weighted, beside.T), np.array(float(not inside))]
 
-        gram, total, cross, squares, sums, outside = added(self.in_parts(sums_of))
+        gram, cross, squares, outside = added(self.in_parts(sums_of))
         self.inside = not outside
         back = encoder.order
-        gram = symmetric(gram)[np.ix_(back, back)]
-        return JointTotals(gram, total[back], cross[back], squares, sums)
+        gram, cross = symmetric(gram)[np.ix_(back, back)], cross[:, back]
+        return JointTotals(gram, cross[0], cross[1:].T, squares[1:, 1:], squares[0, 1:])
 
     def sums(self, form: WaveForm) -> FloatArray:
         """Return the sums of what the rows, or the people, of a later wave would send.
@@ -264,7 +258,7 @@ class Rows:
                 own = None if sizes is None else sizes[:, part][:, rows]
                 slopes = work.slopes_of(block, t[rows], own)
                 if self.people is None:
-                    total = add_products(total, slopes)
+                    total = add_products(total, slopes, None, np.empty_like(slopes))
                 else:
                     each[:, rows] = slopes
             return total if self.people is None else each
@@ -409,7 +403,11 @@ def added(parts: Iterable[Sequence[FloatArray]]) -> list[FloatArray]:
     """Add what was found of each part, in their order, and hold no more than one of them."""
     total: list[FloatArray] = []
     for part in parts:
-        total = [one + other for one, other in zip(total, part, strict=True)] if total else [*part]
+        if not total:
+            total = [*part]
+            continue
+        for one, other in zip(total, part, strict=True):
+            np.add(one, other, out=one)
     return total
 
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from blurfit.estimators.passes import Rows
 
 MOST_COLUMNS = 64  # which a thread takes; rows of more are left to BLAS and its own threads
+SMALL = 10**6  # multiplications of a small product
 
 
 def squares_beside(chart: Announced, rows: "Rows") -> bool:
@@ -42,8 +43,22 @@ def squares_beside(chart: Announced, rows: "Rows") -> bool:
     return chart.robust and all_rows and (isinstance(chart, NewtonMap) or rows.alike)
 
 
-def add_products(total: FloatArray, x: FloatArray) -> FloatArray:
-    """total + xxᵀ, in place; of more columns than a thread takes only the upper triangle."""
+def add_products(
+    total: FloatArray, x: FloatArray, weight: FloatArray | None, room: FloatArray
+) -> FloatArray:
+    """total + Σ weight·xxᵀ, in place; of more columns than a thread takes only the upper triangle.
+
+    What is weighted is written to `room`, which is ordered as x is. OpenBLAS has a kernel for small
+    products of two different factors that is twice as fast as the one for symmetric products.
+    """
+    different = len(x) * x.size <= SMALL
+    if weight is not None or different:
+        by = 1.0 if weight is None else weight if different else np.sqrt(weight)
+        weighted = np.multiply(x, by, out=room)
+        if different:
+            total += np.dot(x, weighted.T)
+            return total
+        x = weighted
     if len(x) <= MOST_COLUMNS:
         total += np.dot(x, x.T)
         return total
@@ -207,14 +222,14 @@ class Whitened:
         if isinstance(chart, NewtonMap):
             x, g, h = self.newton(block, target)
             self.slopes -= np.dot(x, g if counted is None else g * counted)
-            self._add(self.gram, x, np.sqrt(h), counted)
+            self._add(self.gram, x, h, counted)
             if self.beside:
-                self._add(self.squares, x, g, counted)
+                self._add(self.squares, x, g * g, counted)
             return
         x, size, error = self.measure(block, target)
         self._add(self.gram, self._cut(x, size, error, sizes), None, counted)
         if self.beside:
-            self._add(self.squares, x, x[p] / chart.target_weight, counted)
+            self._add(self.squares, x, (x[p] / chart.target_weight) ** 2, counted)
 
     def _places(
         self, chart: GaugeMap, block: FloatArray, target: FloatArray, about: FloatArray | None
@@ -286,13 +301,10 @@ class Whitened:
         weight: FloatArray | None,
         counted: FloatArray | None,
     ) -> None:
-        """Add Σ counted·weight²·xxᵀ."""
+        """Add Σ counted·weight·xxᵀ."""
         if counted is not None:
-            weight = np.sqrt(counted) * (1.0 if weight is None else weight)
-        if weight is not None:
-            weighted = self.weighted[: x.size].reshape(x.shape)
-            x = np.multiply(x, weight, out=weighted)
-        add_products(total, x)
+            weight = counted if weight is None else counted * weight
+        add_products(total, x, weight, self.weighted[: x.size].reshape(x.shape))
 
     def totals(self) -> list[FloatArray]:
         """Return what this thread has found."""
@@ -318,17 +330,16 @@ class Whitened:
 
 
 class _Products:
-    """Adds up Σw²(1, v)(1, v)ᵀ of blocks of encoded rows."""
+    """Adds up Σw(1, v)(1, v)ᵀ of blocks of encoded rows."""
 
     def __init__(self, width: int) -> None:
         self.gram, self.total, self.count = (np.zeros((width,) * k, order="F") for k in (2, 1, 0))
 
     def add(self, v: FloatArray, weight: FloatArray) -> None:
         """Add a block's rows."""
-        weighted = v * weight[:, None]
-        self.gram = add_products(self.gram, weighted.T)
-        self.total += np.dot(weight, weighted)
-        self.count += np.dot(weight, weight)
+        self.gram = add_products(self.gram, v.T, weight, np.empty_like(v).T)
+        self.total += np.dot(weight, v)
+        self.count += weight.sum()
 
     def totals(self) -> list[FloatArray]:
         """Return what this thread has found."""
@@ -370,7 +381,7 @@ class Residuals:
             error[far] = 0.0
             self.far.append((block[far], target[far]))
         if self.cut.beside:
-            self.squares.add(self._encoded(block), error / chart.bound)
+            self.squares.add(self._encoded(block), (error / chart.bound) ** 2)
         error *= chart.target_scale
         self.errors += error.sum(), np.dot(error, error)
         self.total += np.dot(error, block)

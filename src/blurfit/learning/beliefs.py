@@ -14,7 +14,7 @@ from blurfit.data import BoolArray, FloatArray
 from blurfit.errors import one_of, positive
 from blurfit.learning.denoise import soft_floor
 from blurfit.learning.gauge import Law
-from blurfit.learning.shrinkage import Shrunk, mean_posterior, read_once
+from blurfit.learning.shrinkage import Shrunk, mean_posterior, of_slopes, prior_of, read_once
 from blurfit.learning.steps import start_of
 from blurfit.learning.sums import Submodel
 from blurfit.theory.forms import ColumnKind
@@ -163,19 +163,15 @@ def _without_slopes(belief: Belief, sums: Submodel, model: Shrunk) -> Belief:
 
 def about_mean(belief: Belief) -> FloatArray:
     """Return the covariance of the slopes' errors, which leave the score at the mean."""
-    move = np.vstack([-belief.mean, np.eye(len(belief.mean))])
-    found: FloatArray = move @ belief.covariance[1:, 1:] @ move.T
-    return found
+    return of_slopes(belief.covariance[1:, 1:], belief.mean)
 
 
 def even_slopes(belief: Belief, variance: float) -> FloatArray:
     """Return the covariance of slopes that explain this variance, equally in white features, and
     leave the score at the mean.
     """
-    p = len(belief.mean)
-    move = np.vstack([-belief.mean, np.eye(p)])
-    found: FloatArray = move @ (variance / p * np.linalg.inv(belief.spread)) @ move.T
-    return found
+    inverse = np.asarray(np.linalg.inv(belief.spread), dtype=np.float64)
+    return of_slopes(variance / len(belief.mean) * inverse, belief.mean)
 
 
 def known_of(belief: Belief) -> BoolArray:
@@ -188,15 +184,14 @@ def posterior_covariance(sums: Submodel, model: Shrunk) -> FloatArray:
     """Return the covariance of wave 1's error in z-space: P − PA·T⁻¹AP of
     `blurfit.learning.shrinkage`, at the share that the features are found to explain.
     """
-    features, n, c = model.features, sums.count, sums.constant
-    gram = features.gram(c)
-    move = np.eye(len(gram))
-    move[0, 0], move[0, 1:] = 1 / c, -features.mean / c
-    share = model.explained * model.variance / (len(features.mean) * features.variance)
-    prior = (move * np.array([0.36 * sums.target.weight**2, *share])) @ move.T
-    total = gram @ prior @ gram + np.diag(sums.noise.variance[:-1, -1]) / n**2
+    features, n = model.features, sums.count
+    gram = features.gram(sums.constant)
+    at_mean, slopes = prior_of(sums, features, model.variance)
+    prior = at_mean + model.explained * slopes
+    through = gram @ prior
+    total = through @ gram + np.diag(sums.noise.variance[:-1, -1]) / n**2
     total += model.variance * max(1 - model.explained, 0.2) * gram / n
-    left, reach = prior, np.column_stack([gram @ prior, sums.cross / n])
+    left, reach = prior, np.column_stack([through, sums.cross / n])
     for _ in range(3):
         second = np.outer(model.theta, model.theta) + left
         blurred = features.kept / n**2 * sums.feature_noise.sandwich(second)

@@ -58,14 +58,16 @@ def on_curve(belief: Belief) -> Belief:
         at_mean = math.log(rate * belief.count_bound) - _log_growth(belief, factors * beta)
     slope = factors * beta
     misfit = even_slopes(belief, _MISFIT * max(float(slope @ belief.spread @ slope), 0.1))
-    centre = np.eye(len(beta) + 1)
-    centre[0, 1:] = belief.mean
-    turn = np.linalg.solve(centre, np.append(factor, factors)[:, None] * centre)
+    covariance = factor**2 * belief.covariance
+    if (factors != factor).any():  # the score at the mean has a factor of its own
+        turn = np.diag(np.append(1.0, factors / factor))
+        turn[0, 1:] = belief.mean * (1 - factors / factor)
+        covariance = turn @ covariance @ turn.T
     return replace(
         belief,
         line=False,
         coefficients=np.array([at_mean - float(belief.mean @ slope), *slope]),
-        covariance=turn @ belief.covariance @ turn.T + misfit,
+        covariance=covariance + misfit,
     )
 
 

@@ -33,6 +33,7 @@ from html import escape
 from typing import Any
 
 import numpy as np
+from scipy.linalg.lapack import dpotrf
 
 from blurfit.data import BoolArray, FloatArray
 from blurfit.errors import InfeasibleError, optional, whole
@@ -95,6 +96,10 @@ def soft_floor(covariance: FloatArray, strength: float) -> FloatArray:
     It is the most probable matrix under the prior density ∝ det(C)^k if each eigenvalue is seen
     with Gaussian noise of variance v, with α = kv: maximise k·log x − (x − λ)²/2v.
     """
+    if not strength:
+        least = 1e-12 * np.trace(covariance) * np.eye(len(covariance))
+        if not dpotrf(covariance - least)[1]:  # what is positive definite stays as it is
+            return covariance
     values, vectors = np.linalg.eigh(covariance)
     raised = (values + np.sqrt(values**2 + 4 * strength)) / 2
     raised = np.maximum(raised, 1e-12 * raised[-1])  # without noise, what rounding leaves

@@ -79,7 +79,7 @@ from blurfit.errors import InfeasibleError, inside_unit_interval
 from blurfit.learning.beliefs import Belief
 from blurfit.learning.denoise import soft_floor
 from blurfit.learning.inference import Inference
-from blurfit.learning.steps import coordinates, start_of
+from blurfit.learning.steps import coordinates, start_of, undone
 from blurfit.learning.wave_inference import refuse_long_step, symmetric, told_step
 from blurfit.learning.waves import WaveSums, step_sums
 from blurfit.theory.hazards import BAND, OF_TIME, EventForm, HazardMap, code_of
@@ -418,7 +418,7 @@ def hazard_estimates(chart: HazardMap, sums: WaveSums, *, alone: bool = True) ->
         raise InfeasibleError("The step was too long to be told beside those of later waves.")
     slopes = len(theta) - K
     short = (0.25 * change) ** 2 / slopes * np.diag(1 / np.diagonal(scale))
-    back = np.linalg.inv(coordinates(chart))
+    back = undone(coordinates(chart).T).T
     return Inference(
         names=(*_band_names(K), *(f"v{place}" for place in range(slopes))),
         count=max(sums.count, len(theta) + 2),

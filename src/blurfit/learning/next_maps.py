@@ -32,6 +32,7 @@ from blurfit.learning.gauge import (
     completed,
     gauge_map,
 )
+from blurfit.learning.steps import undone
 from blurfit.theory.hazards import Announced, HazardMap
 from blurfit.theory.maps import (
     LARGEST_LOG_RATE,
@@ -109,7 +110,7 @@ def _hazard_map(at: Belief, count: int, mu: float, *, last: bool) -> HazardMap:
 
 def _whitening(at: Belief, spread: FloatArray) -> Whitening:
     """Return the belief's model, and features that are white if this is their covariance."""
-    matrix = np.tril(np.linalg.inv(np.linalg.cholesky(spread)))
+    matrix = undone(np.asarray(np.linalg.cholesky(spread), dtype=np.float64))
     beta, constants = rounded(at.coefficients), at.constants
     own = float(beta[0]) if constants == 1 else 0.0
     return Whitening(rounded(at.mean), rounded(matrix), beta[constants:], own)
@@ -177,7 +178,7 @@ def _reach(
             average = white.intercept + float(white.coefficients @ white.mean)
             bound = max(bound, (1 + min(abs(average), 1.0)) / scale)
         return outward(radius), scale, outward(bound)
-    slopes = np.linalg.inv(white.matrix).T  # of white features
+    slopes = undone(white.matrix).T  # of white features
     error = float(np.trace(slopes @ belief.covariance[1:, 1:] @ slopes.T)) / (p * scale**2)
     law = belief.law
     if belief.seen is not None:

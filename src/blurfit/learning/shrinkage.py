@@ -63,7 +63,7 @@ from itertools import pairwise
 from typing import Literal
 
 import numpy as np
-from scipy.linalg.blas import dsyrk, dtrsm
+from scipy.linalg.blas import dtrsm
 from scipy.linalg.lapack import dpotrf
 from scipy.special import ndtr
 
@@ -82,7 +82,7 @@ Reading = Literal["linear-bayes", "posterior-mean", "mean"]
 
 _EXPLAINED = np.geomspace(0.003, 1.0, 12)
 _PASSES = 3
-_MANY, _FAR = 100, 36.0  # entries from which it is worth a look; nats: less probable by 2⁻⁵²
+_MANY, _FAR = 100, 21.0  # entries from which it is worth a look; nats: less probable by 2⁻³⁰
 _CHAINS, _WARM, _KEPT, _STEPS = 32, 30, 12, 8
 _SHARE = 0.35
 _MEAN = 0.36  # the prior variance of the target at the features' means
@@ -115,7 +115,7 @@ def linear_bayes(sums: Submodel) -> Shrunk:
     shares = _EXPLAINED * _unevenness(sums, variance)
     of_gram = sums.feature_noise
     weights, theta, _ = read_linearly(
-        _prior(sums, features, variance),
+        prior_of(sums, features, variance),
         shares,
         gram,
         cross,
@@ -150,43 +150,54 @@ def read_linearly(
 
     T = APA + diag(`blur`) + `left`·A + `noise_of_gram`(Θ), and P is as probable as `log_prior`
     says, times N(t; 0, T). The last that is returned is the weighted mean of Θ = E[θθᵀ | t] =
-    θ̂θ̂ᵀ + P − XᵀX, if it is asked for. With Cholesky's T = LLᵀ and X = L⁻¹AP a pass takes a third
-    of the products that inverses would take, and one factor is looked at at a time. Of many
-    entries hardly more than one factor is probable: beginning with the most probable of a first
-    pass, which takes a tenth of the time, factors are looked at in both directions until one is
-    less probable than the best by 2⁻⁵².
+    θ̂θ̂ᵀ + P − XᵀX, if it is asked for, X = L⁻¹AP with T = LLᵀ. Of few entries all factors are read
+    at once. Of many, Cholesky's L takes a third of the products that inverses would take, and one
+    factor is looked at at a time: hardly more than one is probable. Beginning with the most
+    probable of a first pass, which takes a tenth of the time, factors are looked at in both
+    directions until one is less probable than the best by 2⁻³⁰.
     """
-    through = tuple(gram @ one for one in prior)  # AP₀, AP₁
-    around = tuple(one @ gram for one in through)
+    some = prior[0].any(axis=1)  # of P₀ often one row, or none
+    through = gram[:, some] @ prior[0][some], (prior[1] @ gram).T  # AP₀, AP₁
+    around = gram[:, some] @ (prior[0][some] @ gram), through[1] @ gram
+    size = len(gram)
 
-    def read(place: int, passes: int) -> tuple[FloatArray, FloatArray, float]:
-        """θ̂, Θ and how probable it is, of one factor."""
-        factor = factors[place]
+    def read(place: int | slice, passes: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """θ̂, Θ and how probable it is, of one factor, or a stack of all."""
+        factor = np.asarray(factors[place])[..., None, None]
         second = own = prior[0] + factor * prior[1]
-        reach = np.column_stack([through[0] + factor * through[1], seen])
-        fixed = around[0] + factor * around[1] + np.diag(blur) + left[place] * gram
+        reach = np.empty((*own.shape[:-2], size + 1, size)).swapaxes(-1, -2)  # as LAPACK has it
+        reach[..., :-1], reach[..., -1] = through[0] + factor * through[1], seen
+        fixed = around[0] + factor * around[1]
+        fixed += np.asarray(left[place])[..., None, None] * gram
+        fixed[..., range(size), range(size)] += blur
         for turn in range(passes):
             needed = passes > 1 and (with_second or turn < passes - 1)
             theta, explained, log = read_once(fixed + noise_of_gram(second), reach, needed)
             if explained is not None:
-                second = np.outer(theta, theta) + own - explained
-        return theta, second, log + float(log_prior[place])
+                second = theta[..., None] * theta[..., None, :]
+                second += own
+                second -= explained
+        return theta, second, log + log_prior[place]
 
-    start = 0
-    if len(gram) > _MANY:
-        start = int(np.argmax([read(place, 1)[-1] for place in range(len(factors))]))
-    weights, found = np.zeros(len(factors)), np.zeros((len(factors), len(seen)))
+    if size <= _MANY:
+        found, moments, logs = read(slice(None), _PASSES)
+        weights = np.exp(logs - logs.max())
+        weights /= weights.sum()
+        return weights, found, np.tensordot(weights, moments, 1)
+    start = int(np.argmax([read(place, 1)[-1] for place in range(len(factors))]))
+    weights, found = np.zeros(len(factors)), np.zeros((len(factors), size))
     mean, top = np.zeros_like(gram), -math.inf
     for places in (range(start, len(factors)), range(start - 1, -1, -1)):
         for place in places:
-            found[place], second, log = read(place, _PASSES)
+            found[place], second, probable = read(place, _PASSES)
+            log = float(probable)
             if log > top:  # weights are relative to the most probable so far
                 weights, mean = weights * math.exp(top - log), mean * math.exp(top - log)
                 top = log
             weights[place] = math.exp(log - top)
             if with_second:
                 mean += weights[place] * second
-            if log < top - _FAR and len(gram) > _MANY:
+            if log < top - _FAR:
                 break
     total = math.fsum(weights)
     return weights / total, found, mean / total
@@ -194,22 +205,23 @@ def read_linearly(
 
 def read_once(
     total: FloatArray, reach: FloatArray, needed: bool = True
-) -> tuple[FloatArray, FloatArray | None, float]:
-    """Return PA·T⁻¹t, PA·T⁻¹·AP if it is needed, and log N(t; 0, T), from T and (AP | t)."""
-    lower, failed = dpotrf(total, lower=1)
+) -> tuple[FloatArray, FloatArray | None, FloatArray]:
+    """Return PA·T⁻¹t, PA·T⁻¹·AP if it is needed, and log N(t; 0, T), from T and (AP | t), or of
+    each of a stack.
+    """
+    lower, failed = dpotrf(total.T, lower=1, clean=0) if total.ndim == 2 else (total, True)
     if failed:  # where the first entry's noise is left out, T need not be positive definite
-        solved = np.linalg.solve(total, reach)
         _, volume = np.linalg.slogdet(total)
-        both = reach.T @ solved
-        return both[:-1, -1], both[:-1, :-1], -float(volume + both[-1, -1]) / 2
-    volume = 2 * float(np.sum(np.log(np.diagonal(lower))))
+        both = reach.swapaxes(-1, -2) @ np.linalg.solve(total, reach)
+        return both[..., :-1, -1], both[..., :-1, :-1], -(volume + both[..., -1, -1]) / 2
+    volume = 2 * np.sum(np.log(np.diagonal(lower)))
     if not needed:
         short = dtrsm(1.0, lower, reach[:, -1:], lower=1)
         back = dtrsm(1.0, lower, short, lower=1, trans_a=1)
-        return reach[:, :-1].T @ back[:, 0], None, -(volume + float(np.sum(short**2))) / 2
-    upper = dsyrk(1.0, dtrsm(1.0, lower, reach, lower=1), trans=1)
-    both = upper + np.triu(upper, 1).T
-    return both[:-1, -1], both[:-1, :-1], -(volume + float(both[-1, -1])) / 2
+        return reach[:, :-1].T @ back[:, 0], None, -(volume + np.sum(short**2)) / 2
+    short = dtrsm(1.0, lower, reach, lower=1)
+    both = np.dot(short.T, short)
+    return both[:-1, -1], both[:-1, :-1], -(volume + both[-1, -1]) / 2
 
 
 def target_variance(sums: Submodel) -> float:
@@ -236,14 +248,22 @@ def _unevenness(sums: Submodel, variance: float) -> float:
     return variance / sums.target.weight**2 if sums.target.kind == "sign" else 1.0
 
 
-def _prior(sums: Submodel, features: Denoised, variance: float) -> tuple[FloatArray, FloatArray]:
+def prior_of(sums: Submodel, features: Denoised, variance: float) -> tuple[FloatArray, FloatArray]:
     """Return P₀ and P₁ of P = P₀ + ρP₁: independent at the features' means, moved to z's origin."""
-    c, size = sums.constant, len(features.mean) + 1
-    move = np.vstack([-features.mean / c, np.eye(size - 1)])
-    at_mean = np.zeros((size, size))
-    at_mean[0, 0] = _MEAN * (sums.target.weight / c) ** 2
+    c = sums.constant
     spread = variance / (len(features.mean) * features.variance)
-    return at_mean, (move * spread) @ move.T
+    slopes = of_slopes(np.diag(spread), features.mean / c)
+    at_mean = np.zeros_like(slopes)
+    at_mean[0, 0] = _MEAN * (sums.target.weight / c) ** 2
+    return at_mean, slopes
+
+
+def of_slopes(covariance: FloatArray, mean: FloatArray) -> FloatArray:
+    """Return the covariance of a constant and slopes which leave the score at the mean as it is,
+    from that of the slopes.
+    """
+    beside = -(covariance @ mean)
+    return np.block([[-(mean @ beside), beside[None]], [beside[:, None], covariance]])
 
 
 def _noise_of_gram(noise: Noise, share: float, second: FloatArray) -> FloatArray:
@@ -252,7 +272,7 @@ def _noise_of_gram(noise: Noise, share: float, second: FloatArray) -> FloatArray
     There t₀/c is the mean of the target, whatever the features' own means are.
     """
     found = share * noise.sandwich(second)
-    found[0, 0] = 0.0
+    found[..., 0, 0] = 0.0
     return found
 
 

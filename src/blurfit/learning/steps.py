@@ -28,6 +28,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg.lapack import dtrtri
 
 from blurfit.data import FloatArray
 from blurfit.learning.denoise import shrunk_pairs, soft_floor
@@ -136,8 +137,15 @@ def start_of(chart: StepMap) -> FloatArray:
     return np.array([chart.whitening.intercept, *chart.whitening.coefficients])
 
 
+def undone(lower: FloatArray) -> FloatArray:
+    """Return the inverse of a lower triangle."""
+    found, _ = dtrtri(lower, lower=1)
+    return np.ascontiguousarray(found)
+
+
 def coordinates(chart: StepMap) -> FloatArray:
     """Return J with θ = J·(β₀, β): the step that a change of the coefficients is, constants first.
+    It is an upper triangle.
 
     β₀ + β·v = (β₀ + β·m) + (W⁻ᵀβ)·f, each divided by what 1 and f are multiplied by in the chart.
     """
@@ -145,7 +153,7 @@ def coordinates(chart: StepMap) -> FloatArray:
     constants = len(chart.bands) if isinstance(chart, HazardMap) else 1
     found = np.eye(constants + white.dimension)
     found[:constants, constants:] = white.mean
-    found[constants:, constants:] = np.linalg.inv(white.matrix).T
+    found[constants:, constants:] = undone(white.matrix).T
     if isinstance(chart, HazardMap):
         found[:constants] /= BAND
         found[constants:] /= chart.scale

@@ -144,7 +144,7 @@ from blurfit.learning.gauge import (
     weight_near,
 )
 from blurfit.learning.inference import Inference, Pull, infer, steady
-from blurfit.learning.steps import StepSums, coordinates, start_of
+from blurfit.learning.steps import StepSums, coordinates, start_of, undone
 from blurfit.learning.sums import Noise, Submodel
 from blurfit.learning.waves import WaveSums, cut_of, cut_share, step_sums
 from blurfit.schema.schema import INTERCEPT
@@ -459,7 +459,7 @@ def wave_pull(belief: Belief, chart: WaveMap, sums: WaveSums) -> tuple[Pull, Flo
     if isinstance(chart, ResidualMap):
         left = cut_of(belief, chart, sums).out ** 2 * belief.covariance
         return Pull.of_line(_step_sums(belief, chart, sums)).through(_back(chart)), left
-    back = np.asarray(np.linalg.inv(coordinates(chart)), dtype=np.float64)
+    back = undone(coordinates(chart).T).T
     found = Pull.of_step(*solved(step_sums(chart, sums)), chart.loss.balance**2).through(back)
     return found, np.zeros_like(found.squares)
 
@@ -571,7 +571,7 @@ def newton_estimates(chart: NewtonMap, sums: WaveSums) -> Inference:
         turn = turn + sums.count * inverse * (follows * squares) @ turn
     classical, privacy = turn @ classical, turn @ privacy @ turn.T
     sampling = classical if sums.squares is None else turn @ sampling @ turn.T
-    back = np.linalg.inv(coordinates(chart))
+    back = undone(coordinates(chart).T).T
     return Inference(
         names=(INTERCEPT, *(f"v{place}" for place in range(chart.whitening.dimension))),
         count=sums.count,

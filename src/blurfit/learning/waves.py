@@ -42,6 +42,7 @@ from blurfit.learning.steps import (
     coordinates,
     denoised,
     start_of,
+    undone,
 )
 from blurfit.learning.sums import Noise
 from blurfit.theory.gaussian import root_of_increasing
@@ -96,7 +97,7 @@ def learn_wave(belief: Belief, chart: Announced, sums: WaveSums) -> Belief:
     if isinstance(chart, ResidualMap) and at.task == "number" and _poor(at, chart, sums):
         prior *= _believable(prior, read, sums)
     step = bayes_step(read, prior)
-    back = np.linalg.inv(into)
+    back = undone(into.T).T
     error = back @ step.covariance @ back.T
     change = back @ step.theta
     if isinstance(chart, NewtonMap) and at.task == "count":
@@ -212,7 +213,7 @@ def _features(belief: Belief, chart: ResidualMap, read: StepSums, step: Step, cu
     Their directions are those of the weighted records; their size is what the law says of all.
     (Newton's M is weighted by h: it leaves the whitening as it is.)
     """
-    lower = np.linalg.inv(chart.whitening.matrix)
+    lower = undone(chart.whitening.matrix)
     weight = step.gram[0, 0] / chart.constant**2
     shift = step.gram[0, 1:] / (chart.constant * chart.feature_scale * weight)
     centred = step.gram[1:, 1:] / (chart.feature_scale**2 * weight) - np.outer(shift, shift)

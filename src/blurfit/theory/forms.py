@@ -115,7 +115,8 @@ def pair_counts(pairs: Places) -> FloatArray:
 
 def pair_names(labels: Sequence[str], pairs: Places) -> tuple[str, ...]:
     """Return what the product of each pair of labels is called."""
-    return tuple(f"{labels[i]}·{labels[j]}" for i, j in zip(*pairs, strict=True))
+    places = zip(pairs[0].tolist(), pairs[1].tolist(), strict=True)  # NumPy's own take their time
+    return tuple([f"{labels[i]}·{labels[j]}" for i, j in places])
 
 
 def symmetric(pairs: Places, upper: npt.ArrayLike, size: int) -> FloatArray:
