@@ -106,7 +106,8 @@ def _numbers(values: Sequence[float]) -> bytes:
     """
     text, array = msgspec.json.encode(values), np.array(values)
     sizes = np.abs(array)
-    alike = (sizes > _LEAST_ALIKE) & (sizes < _MOST_ALIKE) & (array != np.rint(array))
+    with np.errstate(invalid="ignore"):  # of a NaN that signals
+        alike = (sizes > _LEAST_ALIKE) & (sizes < _MOST_ALIKE) & (array != np.rint(array))
     if alike.all():
         return text
     found = text[1:-1].split(b",")

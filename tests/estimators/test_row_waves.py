@@ -370,6 +370,20 @@ def test_few_rows_find_strong_slopes_within_bounds_that_fit() -> None:
 
 
 @seeded
+def test_a_last_wave_that_learns_the_mean_alone_says_so() -> None:
+    """What was released before decides it, whatever the plan calls the wave."""
+    generator = np.random.default_rng(0)
+    X = generator.uniform(-1, 1, (300, 3))
+    y = 0.05 * X[:, 0] + 0.02 * generator.normal(size=300)
+    model = MomentPerturbationRegressor(
+        bounds=(-1, 1), target_bounds=(-1, 1), epsilon=0.3, delta=1e-5, random_state=1
+    ).fit(X, y)
+    assert not model.coef_.any()
+    assert "mean 50%" in model.model_.method
+    assert "mean alone" in model.model_.refusal
+
+
+@seeded
 @pytest.mark.parametrize("kind", ["binary", "numeric"])
 def test_rare_answers_do_not_make_counts_explode(kind) -> None:
     generator = np.random.default_rng(4)

@@ -8,8 +8,9 @@ earlier waves taught is rounded to 24 bits (`rounded`), and a radius is never ro
 **The only wave of slopes.** With few people waves of the mean come first, and one wave looks for
 slopes (`blurfit.theory.planning.choose_shares`). No public fact tells strong signals from loose
 bounds, but what was released does. If the target's spread, as those waves found it, is below
-`_TIGHT` of its bounds, of which public weights expect a half, it may be mere noise, and the last
-wave learns the mean, too: that is post-processing, and no map changes what a wave's noise must be.
+`_TIGHT` of half the distance between its bounds, of which public weights expect a half, it may be
+mere noise, and the last wave learns the mean, too: that is post-processing, and no map changes what
+a wave's noise must be.
 """
 
 import math
@@ -47,7 +48,7 @@ from blurfit.theory.planning import StageKind, information, newton_radius, reach
 
 _LAST_RADIUS, _LAST_BOUND = 1.2, 4.5  # of Newton's last wave, whose errors are told: chosen
 ENOUGH = 100.0  # nμ for each column, from which squared errors stand above their noise
-_TIGHT = 0.2  # of the target's bounds: a smaller spread is that of bounds which are too wide
+_TIGHT = 0.2  # of half the target's bounds: a smaller spread is that of bounds that are too wide
 
 
 def next_map(

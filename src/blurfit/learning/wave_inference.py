@@ -30,9 +30,9 @@ could have noticed:
 
 * *Are they seen?* Each gauge tells the share of people so far out, or beyond 2r, and the last wave
   by Σs² how much weight is missing beside that of people within 2r, of which those at the bounds,
-  F√p from the centre, lose 1 − (r/F)²: together the share q with a deviation of σ_q. (Earlier waves
-  weight many people down, by a law that is known less well: they were off by a deviation.) Wave 1
-  tells by how much, E, it saw more energy than the law has, of the same people with fresh noise
+  F√p from the centre, lose 1 − (r/F)²: together the share q with a deviation of σ_q. (Where
+  gauges tell of people, weights of earlier waves do not count: they were off by a deviation.) Wave
+  1 tells by how much, E, it saw more energy than the law has, of the same people with fresh noise
   σ_E. One in a hundred at the bounds would make these a = 0.01/σ_q and b = 0.01·F²/σ_E deviations,
   so the best test of them is T = (a·q/σ_q + b·E/σ_E)/c, c = √(a² + b²), of mean c and deviation 1.
 * *Without a gauge* the law is that of Gaussian features, of the size S that a wave's own Σs²‖f‖²
@@ -40,9 +40,10 @@ could have noticed:
   large by qr²/k, k the share of f² inside, and an earlier one, in whose coordinates it is S_k, sees
   q(r_k² − r²·(k_k/k)·S_k/S) more than such features. q/σ_q > 2.33 is a sign of tails.
 * *Two levels.* T > 1.28 is a sign, which people give one time in ten if nobody is far out. And T
-  must be below c − 3.09: so one in a hundred at the bounds is missed once in a thousand fits (seven
-  were seen), and more people hardly ever. Where c is below 2.5, luck alone would tell errors, and
-  none are.
+  must be below c − 3.09: so one in a hundred at the farthest corner of the bounds is missed once in
+  a thousand fits (seven were seen), and more people hardly ever. Whoever is nearer, as far out in
+  one column alone, may be missed: that the whitening follows such people makes it worse. Where c
+  is below 2.5, luck alone would tell errors, and none are.
 * *Do tails go on?* Features that spread at least twice as widely as Gaussian ones where most people
   are (`tail_of`) do not end where the noise begins, if bounds allow 3r, or errors have tails as
   well (`kurtosis_of`, 3.5), for these are cut.

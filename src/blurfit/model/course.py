@@ -60,7 +60,7 @@ from blurfit.learning.solver import minimise
 from blurfit.learning.sums import JointSums, Submodel
 from blurfit.learning.tables import Answer
 from blurfit.learning.wave_inference import Collected, unseen, wave_estimates, wave_pull
-from blurfit.learning.waves import WaveSums, learn_wave
+from blurfit.learning.waves import WaveSums, learn_wave, learns_mean
 from blurfit.model.model import Link, PublishedModel, WaveShare
 from blurfit.model.survival import LogisticSurvivalModel, SurvivalModel
 from blurfit.schema.columns import Numeric, Question, is_unsaid
@@ -551,7 +551,7 @@ def _model(course: Course) -> PublishedModel:
         features=schema.default_predictors(schema.target.name),
         weights=weights,
         count=releases[-1].count if whole else sum(release.count for release in releases),
-        method=_method(plan, len(releases)),
+        method=_method(plan, releases),
         link=link,
         inference=inference,
         refusal=refusal,
@@ -584,8 +584,10 @@ def _of_fit(model: PublishedModel, plan: HeldWaves) -> PublishedModel:
     return replace(model, weights=weights, inference=found)
 
 
-def _method(plan: Waves, waves: int) -> str:
-    kinds = plan.kinds[:waves]
+def _method(plan: Waves, releases: Sequence["PublishedMoments"]) -> str:
+    later = zip(plan.kinds[1:], releases[1:], strict=False)
+    of_later = ("mean" if learns_mean(_chart_of(one)) else kind for kind, one in later)
+    kinds = (plan.kinds[0], *of_later)
     if isinstance(plan, Plan):
         return f"waves: {', '.join(kinds)}"
     shares = zip(kinds, plan.fractions, strict=False)
@@ -630,6 +632,12 @@ def _chart_of(release: "PublishedMoments") -> Announced:
     return wave.chart
 
 
+ONLY_MEAN = (
+    "The waves learned the mean alone, as noise would have hidden any slope: there are no standard "
+    "errors. State tighter bounds, collect more records, or allow a larger epsilon."
+)
+
+
 def _wave_inference(
     course: Course,
 ) -> tuple[tuple[Inference, ...], tuple[dict[str, float | None], ...], str | None]:
@@ -640,6 +648,8 @@ def _wave_inference(
     last = _last(course, -1)
     if last is None:
         return (), (), "The course ended after a gauge, which tells no coefficients."
+    if learns_mean(last[1]):
+        return (), (), ONLY_MEAN
     try:
         waves = [_last(course, place) for place in range(1, len(course.releases))]
         later = [one for one in waves if one is not None]

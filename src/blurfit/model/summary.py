@@ -57,8 +57,8 @@ UNEVEN = (
 CUT = (
     "Standard errors are for the least-squares line of the same population. They cover "
     "sampling{uneven}, privacy noise and bias from clipping, provided that nobody is far from all "
-    "others: waves notice one in a hundred at the bounds, but fewer may go unnoticed. waves=1 "
-    "makes no such assumption."
+    "others. Waves look for such people, but may miss them, above all fewer than one in a hundred, "
+    "or people who are far out in few columns. waves=1 makes no such assumption."
 )
 FIRST_WAVE = (
     "Coefficients and standard errors are the first wave's, which cuts nobody: later waves may "
