@@ -240,23 +240,26 @@ def test_what_would_lose_digits_is_not_folded(lower, rows, large, folds) -> None
 
 
 @pytest.mark.parametrize("stride", [1, 3])
-def test_squared_errors_are_of_every_kth_row_or_person(stride) -> None:
+@pytest.mark.parametrize("kind", ["residual", "label", "count"])
+def test_squares_are_of_every_kth_row_or_person(kind, stride) -> None:
     """Against what each row, or each person, would send."""
     generator = np.random.default_rng(4)
     values, y = generator.uniform(-1, 1, (500, 3)), generator.uniform(-1, 1, (500, 1))
-    white = Whitening([0.1, 0.0, -0.2], np.diag([2.0, 1.0, 3.0]), [0.3, 0.0, -0.1], 0.1)
-    chart = ResidualMap(white, 0.8, 0.4, 1.2, robust=True, stride=stride)
+    target = np.sign(y) if kind == "label" else y
+    chart = replace(a_map(kind, 3, 1.2), robust=True, stride=stride)
     form = wave_form(chart, ("x0", "x1", "x2", "y"), (0, 1, 2))
     columns = [Numeric(f"x{place}", -1, 1) for place in range(3)]
-    squares, rows = slice(15, None), np.column_stack([values, y])
-    got = Rows(values, y, columns).sums(form)
-    np.testing.assert_allclose(got[:15], form.products(rows)[:, :15].sum(axis=0))
-    np.testing.assert_allclose(got[squares], form.products(rows[::stride])[:, squares].sum(axis=0))
+    rows = np.column_stack([values, target])
+    sent, squares = form.products(rows), 10  # of three columns and the constant
+    parts = [(slice(-squares), 1), (slice(-squares, None), stride)]
+    got = Rows(values, target, columns).sums(form)
+    for part, kth in parts:
+        np.testing.assert_allclose(got[part], sent[::kth, part].sum(axis=0))
     whose = generator.integers(0, 60, 500)
-    got = Rows(values, y, columns, People.of(whose, 500)).sums(form)
+    got = Rows(values, target, columns, People.of(whose, 500)).sums(form)
     sent = np.array([form.pooled(rows[whose == one]) for one in np.unique(whose)])
-    np.testing.assert_allclose(got[:15], sent[:, :15].sum(axis=0))
-    np.testing.assert_allclose(got[squares], sent[::stride, squares].sum(axis=0), atol=1e-12)
+    for part, kth in parts:
+        np.testing.assert_allclose(got[part], sent[::kth, part].sum(axis=0), atol=1e-12)
 
 
 def test_rows_with_weights_keep_them_where_every_record_is_reached() -> None:

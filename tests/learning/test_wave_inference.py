@@ -10,10 +10,16 @@ from blurfit.errors import InfeasibleError
 from blurfit.learning.next_maps import next_map
 from blurfit.learning.wave_inference import newton_estimates, wave_estimates
 from blurfit.learning.waves import WaveSums, learn_wave
-from blurfit.theory.maps import LogisticNewton, NewtonMap, PoissonNewton, Whitening
+from blurfit.theory.maps import (
+    LogisticNewton,
+    NewtonMap,
+    PoissonNewton,
+    ResidualMap,
+    Whitening,
+)
 from blurfit.theory.planning import Stage, Stages
 from support.beliefs import belief_of, features
-from support.waves_by_hand import Collected, collect_in_waves
+from support.waves_by_hand import Collected, collect_in_waves, draw_wave
 
 BETA = np.array([0.2, 1.0, -0.8, 0.5, 0.0])
 STAGES = (("joint", 0.2), ("residual", 0.2), ("newton", 0.2), ("newton", 0.4))
@@ -81,6 +87,27 @@ def test_errors_are_those_of_the_sandwich_where_the_curve_is_wrong(task) -> None
     assert np.abs(np.log(plain)).max() > 0.03  # so that the plain errors would be seen
     without = newton_estimates(chart, replace(sums, squares=None))
     assert np.sqrt(np.diagonal(without.sampling)) == pytest.approx(plain * expected, rel=0.02)
+
+
+@pytest.mark.parametrize("kind", ["residual", "newton"])
+def test_squares_of_every_kth_row_tell_the_errors_of_all(kind) -> None:
+    """Of people who spread unevenly, nearly without noise."""
+    generator = np.random.default_rng(9)
+    v, slopes = generator.normal(size=(200_000, 3)) * 0.3, np.array([0.5, -0.3, 0.0])
+    y = v @ slopes + (0.2 + np.abs(v[:, 0])) * generator.normal(size=len(v))
+    white = Whitening(np.zeros(3), np.eye(3) / 0.3, slopes, 0.0)
+    chart: ResidualMap | NewtonMap = ResidualMap(white, 20.0, 0.3, 20.0, robust=True)
+    if kind == "newton":
+        y = np.where(y > 0, 1.0, -1.0)
+        chart = NewtonMap(white, LogisticNewton(), radius=10.0, robust=True)
+    belief = replace(belief_of(v, y, "number" if kind == "residual" else "label"), law=None)
+
+    def sampling(stride: int) -> np.ndarray:
+        one = replace(chart, stride=stride)
+        sums = draw_wave(one, v, y, 1e7, generator)
+        return np.diagonal(wave_estimates(belief, one, sums).sampling)
+
+    np.testing.assert_allclose(sampling(4), sampling(1), rtol=0.02)
 
 
 @pytest.mark.parametrize("task", ["label", "count"])

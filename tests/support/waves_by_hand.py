@@ -165,6 +165,7 @@ def draw_wave(
         linear = linear + generator.normal(size=len(linear)) * deviation * chart.loss.balance
     matrix = _blurred(matrix, deviation, generator)
     if squares is not None:
+        squares = chart.sums(values[:: chart.stride], target[:: chart.stride])[-1]
         squares = _blurred(squares, deviation / chart.robust_weight, generator)
     return WaveSums(len(values), matrix, linear, deviation, squares)
 

@@ -344,7 +344,7 @@ def _refuse_other_targets(chart: Announced, schema: Schema) -> None:
 # ---- the maps that a wave can announce, read from an agreement, and the form of each
 
 _COMMON = {"kind", "mean", "whitening", "coefficients", "intercept"}
-_NEWTON = {"constant", "radius", "robust", "balance"}
+_NEWTON = {"constant", "radius", "robust", "stride", "balance"}
 _OWN = {
     "residual": {"radius", "scale", "bound", "weights", "robust", "stride"},
     "gauge": {"scale", "features", "errors", "joint"},
@@ -384,7 +384,8 @@ def map_from_dict(entry: Mapping[str, Any]) -> Announced:
     else:
         bounds = entry["count_bound"], entry["curvature_bound"], entry["gradient_bound"]
         loss = maps.PoissonNewton(*bounds, entry["balance"])
-    return maps.NewtonMap(whitening, loss, entry["constant"], entry["radius"], entry["robust"])
+    own = (entry[name] for name in maps.NewtonMap.written)
+    return maps.NewtonMap(whitening, loss, *own)
 
 
 def wave_form(

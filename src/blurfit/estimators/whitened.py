@@ -50,13 +50,13 @@ def add_products(
 ) -> FloatArray:
     """total + Σ weight·xxᵀ, in place; of more columns than a thread takes only the upper triangle.
 
-    What is weighted is written to `room`, which is ordered as x is. OpenBLAS has a kernel for small
-    products of two different factors that is twice as fast as the one for symmetric products.
+    What is weighted is written to `room`, which is ordered as x is. Of small products OpenBLAS has
+    a kernel for two different factors, which on some processors is faster than a root and the one
+    for symmetric products.
     """
-    different = len(x) * x.size <= SMALL
-    if weight is not None or different:
-        by = 1.0 if weight is None else weight if different else np.sqrt(weight)
-        weighted = np.multiply(x, by, out=room)
+    if weight is not None:
+        different = len(x) * x.size <= SMALL
+        weighted = np.multiply(x, weight if different else np.sqrt(weight), out=room)
         if different:
             total += np.dot(x, weighted.T)
             return total

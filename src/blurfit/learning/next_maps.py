@@ -82,7 +82,7 @@ def next_map(
     if at.task == "number":
         raise InvalidValueError("Expected labels or counts for a Newton wave, got numbers.")
     loss = LogisticNewton() if at.task == "label" else _loss_of_counts(at, count, mu, last=last)
-    chart = NewtonMap(_whitening(at, at.spread), loss, robust=last)
+    chart = NewtonMap(_whitening(at, at.spread), loss, robust=last, stride=stride if last else 1)
     radius = newton_radius(count, mu, len(at.mean), chart.mean_curvature, loss.gradient_bound)
     radius *= _LAST_RADIUS if last else 1.0
     radius = float(rounded(np.array(min(radius, LARGEST_RADIUS))))

@@ -211,8 +211,8 @@ def residual_estimates(belief: Belief, chart: ResidualMap, sums: WaveSums) -> In
     if sums.squares is None:
         robust = uneven * classical
     else:
-        unit = (chart.target_weight / cut.through) ** 2  # from g²xxᵀ to ppᵀ, in z, of all rows
-        unit *= sums.count / -(-sums.count // chart.stride)
+        unit = (chart.target_weight / cut.through) ** 2  # from g²xxᵀ to ppᵀ, in z
+        unit *= _rows_of_each(chart, sums)
         seen, noise = unit * sums.squares, unit * sums.deviation / chart.robust_weight
         spread = left * chart.target_scale**2
         middle = _spread_of_slopes(joint.gram, seen / spread, (noise / spread) ** 2, uneven)
@@ -472,6 +472,11 @@ def solved(read: StepSums) -> tuple[FloatArray, FloatArray]:
     return inverse, inverse @ read.linear
 
 
+def _rows_of_each(chart: WaveMap, sums: WaveSums) -> float:
+    """Return of how many rows each is one that has sent squares."""
+    return sums.count / -(-sums.count // chart.stride)
+
+
 def _spread_of_slopes(
     gram: FloatArray, squares: FloatArray, variance: float, expected: float = 1.0
 ) -> FloatArray:
@@ -553,9 +558,9 @@ def newton_estimates(chart: NewtonMap, sums: WaveSums) -> Inference:
     condition, inverse, theta, noise = told_step(read, sums, most)
     middle = plain = read.dispersion * read.gram
     if sums.squares is not None:
-        order = [len(theta) - 1, *range(len(theta) - 1)]
-        variance = (sums.deviation / chart.robust_weight) ** 2
-        middle = _spread_of_slopes(read.gram, sums.squares[np.ix_(order, order)], variance)
+        order, unit = [len(theta) - 1, *range(len(theta) - 1)], _rows_of_each(chart, sums)
+        seen, variance = unit * sums.squares, (unit * sums.deviation / chart.robust_weight) ** 2
+        middle = _spread_of_slopes(read.gram, seen[np.ix_(order, order)], variance)
     sampling, classical, privacy = (inverse @ one @ inverse for one in (middle, plain, noise))
     squares = np.array([chart.scale[1], *[chart.scale[0]] * (len(theta) - 1)]) ** 2
     change = max(float((theta**2 - np.diagonal(sampling + privacy)) @ squares), 0.0)  # d²

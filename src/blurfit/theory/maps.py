@@ -632,13 +632,15 @@ class NewtonMap(PublicMap):
     constant: float = 0.3  # κ; not divided by r, so that the constant's noise does not grow with it
     radius: float = 1.0  # r ≥ 1; a record with ‖f‖ > r√p counts less
     robust: bool = False  # whether the squared slopes are sent as well
+    stride: int = 1  # as of a residual map
     kind = "newton"
-    written: ClassVar[tuple[str, ...]] = "constant", "radius", "robust"
+    written: ClassVar[tuple[str, ...]] = "constant", "radius", "robust", "stride"
 
     def __post_init__(self) -> None:
         within(0.01, 100.0, constant=self.constant)
         within(1.0, LARGEST_RADIUS, radius=self.radius)  # so that no finite f becomes infinite
         _yes_or_no(robust=self.robust)
+        whole(stride=self.stride)
         self.sensitivity()  # is refused where squared slopes are not free
 
     @property

@@ -590,20 +590,20 @@ def _shares_of_curve(task: Task, psi: float, reach: float, waves: int | None) ->
 
 
 def stride_of_squares(count: int, mu: float, coefficients: int) -> int:
-    """Every how many-th row the squared errors of a last wave are of, up to every 16th: nμ = 500
+    """Every how many-th row the squares of a last wave are of, up to every 32nd: nμ = 500
     for each column tells their spread to a tenth.
     """
-    return min(max(int(count * mu / (500 * coefficients)), 1), 16)
+    return min(max(int(count * mu / (500 * coefficients)), 1), 32)
 
 
 def stride_of(count: int, mu: float, coefficients: int, *, gauge: bool = False) -> int:
-    """Every how many-th row a wave between the first and the last reads, up to every 16th.
+    """Every how many-th row a wave between the first and the last reads, up to every 32nd.
 
     Such a wave is only a start, and where ψ is large its noise is small with fewer rows too: they
     leave it ψ = 200, and a gauge, whose counts have noise √2/μ, nμ = 2000.
     """
     signal = count * mu / 2000 if gauge else information(count, mu, coefficients) / 200
-    return min(max(int(signal), 1), 16)
+    return min(max(int(signal), 1), 32)
 
 
 def shared_mu(epsilon: float, delta: float, releases: int, kept_back: float) -> float:

@@ -67,7 +67,7 @@ function reachOf(map, neighbours) {
 const LARGEST_NUMBER = 1e6; // of means, coefficients and scales: records lie in [−1, 1]
 const [LARGEST_WHITENING, LARGEST_SCORE, LARGEST_RADIUS] = [1e12, 500, 1e6];
 const LARGEST_SLOPE = 1e13; // of counts
-const NEWTON = ["constant", "radius", "robust", "balance"];
+const NEWTON = ["constant", "radius", "robust", "stride", "balance"];
 const COMMON = ["kind", "mean", "whitening", "coefficients", "intercept"];
 const OWN = {
   residual: ["radius", "scale", "bound", "weights", "robust", "stride"],
@@ -139,7 +139,8 @@ function verifyPoisson(map, { target }) {
   verifyNewton(map);
 }
 
-function verifyNewton({ constant, radius, robust, balance }) {
+function verifyNewton({ constant, radius, robust, stride, balance }) {
+  demand(stride === 1, "stride", stride); // as of a residual map
   between("constant", constant, 0.01, 100);
   between("radius", radius, 1, LARGEST_RADIUS); // below 1 a finite record could become infinite
   demand(typeof robust === "boolean", "robust", robust);
