@@ -12,7 +12,7 @@ from hypothesis.extra.numpy import arrays
 from blurfit.agreement.mechanisms import wave_form
 from blurfit.estimators import blocks, passes, whitened
 from blurfit.estimators.passes import Rows
-from blurfit.estimators.people import People
+from blurfit.estimators.people import People, one_of_each
 from blurfit.estimators.whitened import add_products, reaches_all, symmetric
 from blurfit.schema.schema import Binary, Categorical, Numeric, Schema
 from blurfit.schema.schema import values as encoded_values
@@ -241,7 +241,7 @@ def test_what_would_lose_digits_is_not_folded(lower, rows, large, folds) -> None
 
 @pytest.mark.parametrize("stride", [1, 3])
 @pytest.mark.parametrize("kind", ["residual", "label", "count"])
-def test_squares_are_of_every_kth_row_or_person(kind, stride) -> None:
+def test_squares_are_of_one_of_each_k_rows_or_people(kind, stride) -> None:
     """Against what each row, or each person, would send."""
     generator = np.random.default_rng(4)
     values, y = generator.uniform(-1, 1, (500, 3)), generator.uniform(-1, 1, (500, 1))
@@ -251,15 +251,16 @@ def test_squares_are_of_every_kth_row_or_person(kind, stride) -> None:
     columns = [Numeric(f"x{place}", -1, 1) for place in range(3)]
     rows = np.column_stack([values, target])
     sent, squares = form.products(rows), 10  # of three columns and the constant
-    parts = [(slice(-squares), 1), (slice(-squares, None), stride)]
+    parts = [(slice(-squares), 1), (slice(-squares, None), stride)]  # of how many rows is one
     got = Rows(values, target, columns).sums(form)
-    for part, kth in parts:
-        np.testing.assert_allclose(got[part], sent[::kth, part].sum(axis=0))
+    for part, each in parts:
+        np.testing.assert_allclose(got[part], sent[one_of_each(500, each), part].sum(axis=0))
     whose = generator.integers(0, 60, 500)
     got = Rows(values, target, columns, People.of(whose, 500)).sums(form)
     sent = np.array([form.pooled(rows[whose == one]) for one in np.unique(whose)])
-    for part, kth in parts:
-        np.testing.assert_allclose(got[part], sent[::kth, part].sum(axis=0), atol=1e-12)
+    for part, each in parts:
+        mine = sent[one_of_each(60, each), part]
+        np.testing.assert_allclose(got[part], mine.sum(axis=0), atol=1e-12)
 
 
 def test_rows_with_weights_keep_them_where_every_record_is_reached() -> None:

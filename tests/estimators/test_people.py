@@ -17,7 +17,7 @@ from blurfit.estimators import (
     mechanisms,
 )
 from blurfit.estimators.passes import Rows
-from blurfit.estimators.people import People, arranged
+from blurfit.estimators.people import People, arranged, every, one_of_each
 from blurfit.estimators.whitened import Whitened
 from blurfit.model.statement import as_markdown, as_yaml
 from blurfit.schema.schema import Schema
@@ -208,13 +208,32 @@ def test_blurred_person_by_person() -> None:
     assert model.moments_.count == 300
 
 
-def test_every_kth_person_is_whole() -> None:
+def test_one_of_each_three_people_is_whole() -> None:
     X, _, whose = visits(people=10)
-    people = People.of(whose + 7, len(X))
-    rows, some = people.every(3)
+    rows, some = every(len(X), People.of(whose + 7, len(X)), 3)
     assert some.count == 4
-    assert set(whose[rows]) == {0, 3, 6, 9}
-    np.testing.assert_allclose(some.means(X[rows])[1], X[whose == 3].mean(axis=0))
+    assert one_of_each(10, 3).tolist() == [0, 4, 6, 9]
+    assert set(whose[rows]) == {0, 4, 6, 9}
+    np.testing.assert_allclose(some.means(X[rows])[1], X[whose == 4].mean(axis=0))
+
+
+@pytest.mark.parametrize("count", [1, 5, 100, 10_001])
+@pytest.mark.parametrize("stride", [1, 2, 3, 32])
+def test_one_of_each_k_rows_is_within_them(count, stride) -> None:
+    found = one_of_each(count, stride)
+    assert len(found) == -(-count // stride)
+    assert found[-1] < count
+    if count % stride == 0:
+        np.testing.assert_array_equal(found // stride, np.arange(len(found)))
+
+
+@pytest.mark.parametrize("period", [2, 3, 4, 7, 12, 24, 32])
+@pytest.mark.parametrize("stride", [2, 3, 4, 12, 32])
+def test_rows_that_are_read_take_all_places_of_a_period_alike(period, stride) -> None:
+    """So that cases and controls who take turns, or months, are all there."""
+    found = one_of_each(64_000, stride)
+    share = np.bincount(found % period, minlength=period) / len(found)
+    assert np.abs(share * period - 1).max() < 0.1
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """Waves in one process: what is spent and released, and what it is good for."""
 
+from dataclasses import replace
+
 import dp_accounting
 import numpy as np
 import pandas as pd
@@ -9,9 +11,11 @@ from scipy.special import expit
 from sklearn.linear_model import PoissonRegressor
 
 from blurfit import Binary, Budget, BudgetExceededError, InvalidValueError, Numeric, Schema
+from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.numbers import DISCRETE_SHARE
 from blurfit.errors import InfeasibleError
 from blurfit.estimators import MomentPerturbationClassifier, MomentPerturbationRegressor, mechanisms
+from blurfit.estimators.people import one_of_each
 from blurfit.model.course import follows, learn_plan
 from blurfit.model.statement import as_markdown, as_yaml
 from blurfit.simulation import exact_totals
@@ -204,6 +208,14 @@ def test_a_seed_voids_every_release_and_the_model() -> None:
     assert np.array_equal(model.coef_, other.coef_)
 
 
+def where_some_send_squares(agreement: Agreement) -> Agreement:
+    """The agreement of a last wave, but for the squares, of which a third is sent."""
+    chart = None if agreement.wave is None else agreement.wave.chart
+    if chart is None or not chart.robust:
+        return agreement
+    return replace(agreement, wave=replace(agreement.wave, chart=replace(chart, stride=3)))
+
+
 @seeded
 @pytest.mark.parametrize("task", ["number", "label", "count"])
 def test_sums_are_those_that_contributors_would_send(task) -> None:
@@ -222,7 +234,7 @@ def test_sums_are_those_that_contributors_would_send(task) -> None:
     waves = 2 if task == "number" else 3
     model = kind(epsilon=10.0, bounds=bounds, waves=waves, random_state=0, **known).fit(X, y)
     for release in model.releases_:
-        agreement = release.agreement
+        agreement = where_some_send_squares(release.agreement)
         part = {name: np.asarray(column)[:5000] for name, column in X.items()}
         part[agreement.schema.target.name] = np.asarray(y)[:5000]
         values = X[:5000].assign(region=X["region"][:5000].map(regions.index)).to_numpy()
@@ -232,9 +244,9 @@ def test_sums_are_those_that_contributors_would_send(task) -> None:
         )
         expected = exact_totals(agreement, part)
         chart = None if agreement.wave is None else agreement.wave.chart
-        if chart is not None and chart.robust:  # every k-th row has squares
-            assert chart.stride > 1
-            some = {name: column[:: chart.stride] for name, column in part.items()}
+        if chart is not None and chart.robust:
+            places = one_of_each(5000, chart.stride)
+            some = {name: column[places] for name, column in part.items()}
             rows = len(chart.whitening.mean) + 1
             squares = rows * (rows + 1) // 2
             expected.sums[-squares:] = exact_totals(agreement, some).sums[-squares:]
@@ -464,6 +476,31 @@ def test_several_classes_and_public_rows_take_one_wave() -> None:
 def test_a_handful_of_rows_is_one_wave_whatever_the_promise() -> None:
     X, y = voters(8)
     assert classifier(epsilon=1e4).fit(X, y).plan_ is None
+
+
+@seeded
+def test_rows_may_take_turns() -> None:
+    """Cases and controls alternate, as where they are matched: no wave reads one kind alone."""
+    X, y = voters(60_000)
+    order = np.argsort(y, kind="stable")
+    half = min(int(y.sum()), len(y) - int(y.sum()))
+    turns = np.column_stack([order[:half], order[-half:]]).ravel()
+    model = classifier(epsilon=8.0, random_state=0).fit(X[turns], y[turns])
+    assert max(model.plan_.strides) > 1
+    mixed = np.random.default_rng(0).permutation(turns)
+    other = classifier(epsilon=8.0, random_state=0).fit(X[mixed], y[mixed])
+    assert abs(model.score(X, y) - other.score(X, y)) < 0.01
+
+
+def test_records_blurred_one_by_one_send_the_same_squares() -> None:
+    """Those of some rows, where a map takes no others; nearly without noise."""
+    X, y = voters(3000)
+    model = classifier(epsilon=1e6, waves=3).fit(X, y)
+    agreement = where_some_send_squares(model.releases_[-1].agreement)
+    columns, signal = agreement.schema.features, mechanisms.Signal(agreement.schema.target, y)
+    of_all = mechanisms.clean_moment_totals(agreement, mechanisms.Rows(X, signal.encoded, columns))
+    sent = mechanisms.blur_each(agreement, X, columns, signal).numbers.sum(axis=0)
+    np.testing.assert_allclose(sent, of_all.sums, rtol=0.01, atol=20.0)
 
 
 def test_waves_between_the_first_and_the_last_read_fewer_of_very_many_rows() -> None:

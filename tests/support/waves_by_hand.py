@@ -14,6 +14,7 @@ import numpy as np
 
 from blurfit.data import FloatArray, IntArray
 from blurfit.errors import InvalidValueError, positive
+from blurfit.estimators.people import one_of_each
 from blurfit.learning.beliefs import Belief, first_belief
 from blurfit.learning.next_maps import next_map
 from blurfit.learning.shrinkage import Shrunk, linear_bayes, shrink
@@ -165,7 +166,8 @@ def draw_wave(
         linear = linear + generator.normal(size=len(linear)) * deviation * chart.loss.balance
     matrix = _blurred(matrix, deviation, generator)
     if squares is not None:
-        squares = chart.sums(values[:: chart.stride], target[:: chart.stride])[-1]
+        some = one_of_each(len(values), chart.stride)
+        squares = chart.sums(values[some], target[some])[-1]
         squares = _blurred(squares, deviation / chart.robust_weight, generator)
     return WaveSums(len(values), matrix, linear, deviation, squares)
 

@@ -40,7 +40,7 @@ from blurfit.errors import (
     inside_unit_interval,
     positive,
 )
-from blurfit.estimators.people import People, warn_if_repeated
+from blurfit.estimators.people import People, one_of_each, warn_if_repeated
 from blurfit.estimators.rows import by_formula, design, read_rows, records, refuse_outside, words
 from blurfit.learning.inference import Errors, Estimate
 from blurfit.learning.sums import Totals
@@ -421,10 +421,18 @@ def blur_each(
     signal: Signal,
     people: People | None = None,
 ) -> Submissions:
-    """Return every row, or every person's mean, as its own contributor would send it."""
+    """Return every row, or every person's mean, as its own contributor would send it; for squares
+    that a map takes of some only, the others send noise.
+    """
     table = {**records(values, columns), signal.target.name: signal.recorded}
     agreement.verify(allow_unproved=True)  # `guarantee_` says what rule="published" does not prove
-    return blur(agreement, agreement.exact(table, None if people is None else people.codes))
+    exact = agreement.exact(table, None if people is None else people.codes)
+    wave = agreement.wave
+    stride = 1 if wave is None else getattr(wave.chart, "stride", 1)
+    if wave is not None and stride > 1:
+        others = np.delete(np.arange(len(exact)), one_of_each(len(exact), stride))
+        exact[others, wave.form(agreement.schema).of_squares] = 0.0
+    return blur(agreement, exact)
 
 
 def blurred(agreement: Agreement, clean: Totals, random_state: Any) -> Totals:

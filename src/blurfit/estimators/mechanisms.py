@@ -42,8 +42,8 @@ from blurfit.estimators.base import (
     require_room,
     share,
 )
-from blurfit.estimators.passes import JointTotals, Rows, every
-from blurfit.estimators.people import People
+from blurfit.estimators.passes import JointTotals, Rows
+from blurfit.estimators.people import People, every
 from blurfit.estimators.rows import (
     by_formula,
     read_rows,
@@ -393,7 +393,7 @@ class MomentPerturbation(PerturbationEstimator):
         def release(agreement: Agreement, stride: int = 1) -> PublishedMoments:
             if not self.per_record:
                 return released(agreement, rows.every(stride), random, caveats)
-            some, whose = every(people, stride)
+            some, whose = every(len(values), people, stride)
             part = Signal(signal.target, signal.answers[some])
             sent = blur_each(agreement, values[some], columns, part, whose)
             totals = Totals(len(sent), sent.numbers.sum(axis=0), agreement.fingerprint)

@@ -58,9 +58,9 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from blurfit.data import AnyArray, FloatArray
+from blurfit.data import AnyArray, FloatArray, IntArray
 from blurfit.estimators.blocks import Encoder
-from blurfit.estimators.people import People
+from blurfit.estimators.people import People, every
 from blurfit.estimators.whitened import (
     MOST_COLUMNS,
     Linear,
@@ -132,7 +132,8 @@ class Rows:
         scales: how much each row counts, from 0 to 1, if rows have weights of their own.
 
     Attributes:
-        source: the rows of which these are every k-th, and k, if most of them will be read anyway.
+        places: of the values that are read, where some are left out.
+        source: the rows of which these are some, if most of them will be read anyway.
         known_lengths: what was found last of the rows' features.
 
     >>> from blurfit import Numeric
@@ -148,8 +149,9 @@ class Rows:
     inside: bool = False
     features: Sequence[Feature] | None = None
     scales: FloatArray | None = None
+    places: IntArray | None = None
     # not handed on by `replace`: other values have other lengths
-    source: "tuple[Rows, int] | None" = field(default=None, init=False)
+    source: "Rows | None" = field(default=None, init=False)
     known_lengths: Lengths | None = field(default=None, init=False)
 
     @property
@@ -165,7 +167,7 @@ class Rows:
     @property
     def count(self) -> int:
         """How many rows there are, or people whose rows count as one together."""
-        return len(self.values) if self.people is None else self.people.count
+        return len(self.targets) if self.people is None else self.people.count
 
     @cached_property
     def encoder(self) -> "Encoder":
@@ -173,15 +175,20 @@ class Rows:
         return Encoder.of(self.values, self.columns, self.people, self.features)
 
     def every(self, stride: int) -> "Rows":
-        """Return every k-th row, or the rows of every k-th person; what is known of all, is known
-        of them.
+        """Return one of each k rows, or the rows of one of each k people; what is known of all, is
+        known of them.
         """
         if stride == 1:
             return self
-        some, whose = every(self.people, stride)
-        rows = replace(self, values=self.values[some], targets=self.targets[some], people=whose)
-        rows.source = (self, stride) if stride <= FEW_LEFT_OUT else None
+        places, whose = every(len(self.targets), self.people, stride)
+        own = places if self.places is None else self.places[places]
+        rows = replace(self, targets=self.targets[places], people=whose, places=own)
+        rows.source = self if stride <= FEW_LEFT_OUT and self.places is None else None
         return rows
+
+    def read(self, part: slice | AnyArray) -> AnyArray:
+        """Return the values of some of the rows."""
+        return self.values[part if self.places is None else self.places[part]]
 
     def weights(self, part: slice) -> FloatArray | None:
         """Return how much each row counts, if not 1."""
@@ -201,7 +208,7 @@ class Rows:
             weighted = beside if w is None else beside * w
             gram, cross, inside = np.zeros((k, k), order="F"), np.zeros((m + 1, k)), True
             room = np.empty((encoder.at_once, k), order=encoder.layout)
-            for rows, v, fits in encoder.blocks(self.values[part]):
+            for rows, v, fits in encoder.blocks(self.read(part)):
                 inside &= fits
                 # `np.dot` lets other threads run, unlike `@`
                 gram = add_products(gram, v.T, None if w is None else w[rows], room[: len(v)].T)
@@ -296,9 +303,8 @@ class Rows:
             for person in near:
                 own = order[ends[person] - people.rows_of_each[person] : ends[person]]
                 alone = People(np.zeros(len(own), dtype=np.int64), 1, people.reach)
-                rows = replace(
-                    self, values=self.values[own], targets=self.targets[own], people=alone
-                )
+                values, targets = self.read(own), self.targets[own]
+                rows = replace(self, values=values, targets=targets, people=alone, places=None)
                 sizes[:, [person]] = rows._sizes(form, alone, folded=False) / [[root], [1.0]]
         counts = [np.bincount(one, minlength=form.width) for one in chart.bins(*sizes)]
         return np.asarray(np.sum(counts, axis=0), dtype=np.float64)
@@ -329,7 +335,7 @@ class Rows:
             unit = 1.0
         else:
             return False
-        n, d = self.values.shape
+        n, d = len(self.targets), self.values.shape[1]
         white, shift = chart.whitening, float(np.max(np.abs(encoder.centre * encoder.slope)))
         score = (float(np.abs(white.coefficients).sum()) + abs(white.intercept)) / unit
         moved = (d + 2) * 2.0**-53 * (1 + 2 * shift) * (far(chart, encoder.reach) + score)
@@ -337,7 +343,7 @@ class Rows:
 
     def blocks(self, part: slice, *, folded: bool) -> Iterator[tuple[slice, FloatArray]]:
         """Yield each block's rows, and its columns v, or the values as they are."""
-        values = self.values[part]
+        values = self.read(part)
         if folded:
             yield from ((rows, values[rows]) for rows in self.encoder.slices(len(values)))
         else:
@@ -354,8 +360,8 @@ class Rows:
         if isinstance(chart, ResidualMap) and (reaches_all(chart) or not known):
             return None
         if source is not None:
-            found = source[0].lengths(form)
-            return None if found is None else found._replace(sizes=found.sizes[:: source[1]])
+            found = source.lengths(form)
+            return None if found is None else found._replace(sizes=found.sizes[self.places])
         few = self.values.shape[1] <= MOST_COLUMNS
         if few or self.people is not None or not isinstance(chart, ResidualMap | GaugeMap):
             return None
@@ -379,7 +385,7 @@ class Rows:
             return False
         if about is None:
             return reaches_all(chart)
-        n, p, most = len(self.values), len(form.kept), BLOCKS_AT_ONCE * self.encoder.at_once
+        n, p, most = len(self.targets), len(form.kept), BLOCKS_AT_ONCE * self.encoder.at_once
         longest = chart.constant**2 + (chart.feature_weight * far(chart)) ** 2
         if 8 * (most + n / most + 2 * p) * n * 2.0**-53 * longest > MOST_KNOWN:
             return False
@@ -388,7 +394,7 @@ class Rows:
 
     def in_parts(self, function: Callable[[slice], Found]) -> Iterator[Found]:
         """Return what a function finds of parts of the rows, on all cores; a few take no thread."""
-        n, d = self.values.shape
+        n, d = len(self.targets), self.values.shape[1]
         stride = BLOCKS_AT_ONCE * self.encoder.at_once
         parts = [slice(start, start + stride) for start in range(0, n, stride)]
         threads = min(len(parts), usable_cores()) if d <= MOST_COLUMNS else 1
@@ -409,11 +415,6 @@ def added(parts: Iterable[Sequence[FloatArray]]) -> list[FloatArray]:
         for one, other in zip(total, part, strict=True):
             np.add(one, other, out=one)
     return total
-
-
-def every(people: People | None, stride: int) -> tuple[slice | AnyArray, People | None]:
-    """Return every k-th row, or the rows of every k-th person; and whose they are."""
-    return (slice(None, None, stride), None) if people is None else people.every(stride)
 
 
 def usable_cores() -> int:

@@ -9,8 +9,8 @@ person has one vote: a row counts 1/m where its person has m.
 
 **What is public.** The labels in `groups` say who is who; neighbours have the same labels, and one
 person's rows, their number included, are replaced by any others. So the number of people is public
-and the number of rows is not. A wave that reads every k-th person takes them in the order of their
-labels, which does not depend on what is in the rows.
+and the number of rows is not. A wave that reads one of each k people counts them in the order of
+their labels, which does not depend on what is in the rows.
 
 **Errors.** With s_i = (1/m)Σz_te_t the score of person i, Σs_is_iᵀ is what sampling adds, however
 the rows of one person depend on each other. The last wave of numbers sends it
@@ -56,6 +56,7 @@ means tell the same slopes, and count as much as is best with the noise
 is not promised: an index that repeats, or a column with a name like "patient" whose values repeat.
 """
 
+import math
 import re
 import warnings
 from collections.abc import Sequence
@@ -71,6 +72,7 @@ from blurfit.estimators.rows import design
 from blurfit.schema.columns import Categorical, Feature, Numeric
 
 Effects = Literal["pooled", "within", "between", "random"]
+GOLDEN = (math.sqrt(5) - 1) / 2  # φ
 EFFECTS: tuple[Effects, ...] = ("pooled", "within", "between", "random")
 
 # id, customer_id, "Customer ID"; person, userID, "patient no"; not customer: that may be yes or no
@@ -134,12 +136,35 @@ class People:
         sums = [np.bincount(self.codes, one * self.weights, self.count) for one in numbers.T]
         return np.column_stack(sums)
 
-    def every(self, stride: int) -> tuple[slice | AnyArray, "People"]:
-        """Return the rows of every k-th person, and who they are of."""
-        if stride == 1:
-            return slice(None), self
-        kept = self.codes % stride == 0
-        return kept, People(self.codes[kept] // stride, -(-self.count // stride), self.reach)
+    def some(self, chosen: IntArray) -> tuple[IntArray, "People"]:
+        """Return the rows of some people, and who they are of."""
+        place = np.full(self.count, -1)
+        place[chosen] = np.arange(len(chosen))
+        codes = place[self.codes]
+        rows = np.flatnonzero(codes >= 0)
+        return rows, People(codes[rows], len(chosen), self.reach)
+
+
+def every(count: int, people: People | None, stride: int) -> tuple[IntArray, People | None]:
+    """Return one of each k rows, or the rows of one of each k people; and whose they are."""
+    if people is None:
+        return one_of_each(count, stride), None
+    return people.some(one_of_each(people.count, stride))
+
+
+def one_of_each(count: int, stride: int) -> IntArray:
+    """Return one of each k places up to `count`: the j-th is ⌊k·(jφ mod 1)⌋ behind jk.
+
+    The first of each would be all of one kind where kinds take turns, as cases and controls do. As
+    φ, the golden ratio, is irrational, places go through all residues of any period alike, and in
+    order through whatever is sorted.
+
+    >>> one_of_each(20, 4).tolist()
+    [0, 6, 8, 15, 17]
+    """
+    starts = np.arange(0, count, stride)
+    turns = np.arange(len(starts)) * GOLDEN % 1.0
+    return np.minimum(starts + (stride * turns).astype(np.int64), count - 1)
 
 
 def arranged(

@@ -44,7 +44,13 @@ from blurfit.theory.maps import (
     ResidualMap,
     Whitening,
 )
-from blurfit.theory.planning import StageKind, information, newton_radius, reach_of
+from blurfit.theory.planning import (
+    StageKind,
+    information,
+    newton_radius,
+    reach_of,
+    stride_of_squares,
+)
 
 _LAST_RADIUS, _LAST_BOUND = 1.2, 4.5  # of Newton's last wave, whose errors are told: chosen
 ENOUGH = 100.0  # nμ for each column, from which squared errors stand above their noise
@@ -52,13 +58,13 @@ _TIGHT = 0.2  # of half the target's bounds: a smaller spread is that of bounds 
 
 
 def next_map(
-    belief: Belief, kind: StageKind, count: int, mu: float, *, last: bool = True, stride: int = 1
+    belief: Belief, kind: StageKind, count: int, mu: float, *, last: bool = True, held: bool = False
 ) -> Announced:
     """Return the next wave's public map, for `count` people under μ-GDP, by what is public.
 
     The `last` wave collects squared slopes or errors too, for standard errors: of numbers, where
-    nμ is at least 100 for each column, so that they stand above their noise; of rows that are held
-    every `stride`-th sends them.
+    nμ is at least 100 for each column, so that they stand above their noise. Of very many rows that
+    are `held`, some send them.
     """
     one_of(("gauge", "mean", "residual", "newton"), kind=kind)
     if belief.task == "hazard":
@@ -78,15 +84,26 @@ def next_map(
         weights = SLOPES if single else WEIGHTS
         reach = _reach(at, white, scale, count, mu, weights, last=told)
         robust = told and not single and count * mu >= ENOUGH * len(at.mean)
-        return ResidualMap(white, *reach, *weights, robust, stride if robust else 1)
+        return _of_some(ResidualMap(white, *reach, *weights, robust), count, mu, held=held)
     if at.task == "number":
         raise InvalidValueError("Expected labels or counts for a Newton wave, got numbers.")
     loss = LogisticNewton() if at.task == "label" else _loss_of_counts(at, count, mu, last=last)
-    chart = NewtonMap(_whitening(at, at.spread), loss, robust=last, stride=stride if last else 1)
+    chart = NewtonMap(_whitening(at, at.spread), loss, robust=last)
     radius = newton_radius(count, mu, len(at.mean), chart.mean_curvature, loss.gradient_bound)
     radius *= _LAST_RADIUS if last else 1.0
     radius = float(rounded(np.array(min(radius, LARGEST_RADIUS))))
-    return replace(chart, whitening=_whitening(at, _not_too_long(at, radius)), radius=radius)
+    chart = replace(chart, whitening=_whitening(at, _not_too_long(at, radius)), radius=radius)
+    return _of_some(chart, count, mu, held=held)
+
+
+def _of_some(
+    chart: ResidualMap | NewtonMap, count: int, mu: float, *, held: bool
+) -> ResidualMap | NewtonMap:
+    """Return the map by which as few of the rows that are held send squares as tell enough."""
+    if not (held and chart.robust):
+        return chart
+    noise = chart.sensitivity() / (mu * chart.robust_weight)
+    return replace(chart, stride=stride_of_squares(count, chart.typical_square, noise))
 
 
 def _hazard_map(at: Belief, count: int, mu: float, *, last: bool) -> HazardMap:

@@ -70,7 +70,7 @@ from blurfit.schema.table import listed
 from blurfit.theory.forms import WaveForm
 from blurfit.theory.hazards import Announced, EventForm, HazardMap
 from blurfit.theory.maps import GaugeMap
-from blurfit.theory.planning import information, mean_alone, stride_of_squares
+from blurfit.theory.planning import information, mean_alone
 
 if TYPE_CHECKING:
     from blurfit.model.release import PublishedMoments
@@ -511,8 +511,7 @@ class Course:
         kind, quorum = self.plan.kinds[place], self.plan.quorums[place]
         last, belief, mu = place == len(self.plan) - 1, self.beliefs[-1], self.plan.mus[place]
         held = isinstance(self.plan, HeldWaves)
-        stride = stride_of_squares(quorum, mu, len(belief.mean)) if held else 1
-        return next_map(belief, kind, quorum, mu, last=last, stride=stride)
+        return next_map(belief, kind, quorum, mu, last=last, held=held)
 
 
 def next_agreement(agreed: Agreed | HeldWaves, releases: Releases) -> Agreement:

@@ -561,10 +561,15 @@ class WaveForm(Form):
 
     def squares(self, sums: Sequence[float] | FloatArray) -> FloatArray | None:
         """Σppᵀ or Σg²xxᵀ, where squared slopes or errors are sent."""
-        if not len(self._squared[0]):
+        if not self.chart.robust:
             return None
-        upper = np.asarray(sums)[-len(self._squared[0]) :]
+        upper = np.asarray(sums)[self.of_squares]
         return symmetric(self._squared, upper / self.chart.robust_weight, len(self.kept) + 1)
+
+    @property
+    def of_squares(self) -> slice:
+        """Which of the numbers are of squares, if they are sent."""
+        return slice(self.width - len(self._squared[0]), None)
 
     def _parts(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the features and the target as the map reads them: counts as they were given."""

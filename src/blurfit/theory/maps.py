@@ -549,7 +549,7 @@ class ResidualMap(PublicMap):
     feature_weight: float = 0.8  # a
     target_weight: float = 0.6  # b; a² + b² ≤ 1
     robust: bool = False  # whether squared errors are sent as well
-    stride: int = 1  # every how many-th row that is held sends them: they are a spread alone
+    stride: int = 1  # of so many rows that are held one sends them: they are a spread alone
     kind = "residual"
     written: ClassVar[tuple[str, ...]] = "radius", "scale", "bound", "weights", "robust", "stride"
     robust_weight: ClassVar[float] = 0.5  # ω, which costs a 25th more noise
@@ -576,6 +576,11 @@ class ResidualMap(PublicMap):
     def target_scale(self) -> float:
         """b/bound: the weight of the residual in z."""
         return self.target_weight / self.bound
+
+    @property
+    def typical_square(self) -> float:
+        """What a row is expected to add to Σg²xxᵀ of each feature, where nothing is cut."""
+        return (self.feature_scale / self.bound) ** 2
 
     def sensitivity(self, neighbours: Neighbours = "replace") -> float:
         """Δ of Σzzᵀ, and of squared errors if they are sent, whatever the map is: √2(c² + 1), or
@@ -658,6 +663,11 @@ class NewtonMap(PublicMap):
     def mean_curvature(self) -> float:
         """h̄ = E[h(t)] for Gaussian features, by what the map itself says of them."""
         return gaussian_mean(lambda t: self.loss.slopes(t, 0.0)[1], *self.whitening.scores)
+
+    @property
+    def typical_square(self) -> float:
+        """What a row is expected to add to Σppᵀ of each feature, where the model is true."""
+        return self.mean_curvature * self.scale[0] ** 2
 
     def sensitivity(self, neighbours: Neighbours = "replace") -> float:
         """Δ of (ΣM, Σp), with Σppᵀ if it is sent, whatever the map is: the loss's own."""

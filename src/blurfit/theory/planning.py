@@ -589,15 +589,18 @@ def _shares_of_curve(task: Task, psi: float, reach: float, waves: int | None) ->
     return Stages(task, tuple(map(Stage, kinds, _CURVE_SHARES[waves])))
 
 
-def stride_of_squares(count: int, mu: float, coefficients: int) -> int:
-    """Every how many-th row the squares of a last wave are of, up to every 32nd: nμ = 500
-    for each column tells their spread to a tenth.
+def stride_of_squares(count: int, size: float, noise: float) -> int:
+    """Return of how many rows one sends the squares of a last wave, to whose sums a row adds this
+    size, and which have this noise: it is at most a quarter of their sums.
+
+    2¹⁵ rows at least send them, as few rows tell the spread of skewed columns badly; and one of 32,
+    beyond which nothing is faster.
     """
-    return min(max(int(count * mu / (500 * coefficients)), 1), 32)
+    return min(max(int(min(count * size / (4 * noise), count / 2**15)), 1), 32)
 
 
 def stride_of(count: int, mu: float, coefficients: int, *, gauge: bool = False) -> int:
-    """Every how many-th row a wave between the first and the last reads, up to every 32nd.
+    """Return of how many rows a wave between the first and the last reads one, of 32 at most.
 
     Such a wave is only a start, and where ψ is large its noise is small with fewer rows too: they
     leave it ψ = 200, and a gauge, whose counts have noise √2/μ, nμ = 2000.
