@@ -188,7 +188,11 @@ class Rows:
 
     def read(self, part: slice | AnyArray) -> AnyArray:
         """Return the values of some of the rows."""
-        return self.values[part if self.places is None else self.places[part]]
+        if self.places is None:
+            return self.values[part]
+        if self.values.flags.c_contiguous:  # of others `take` would copy all
+            return self.values.take(self.places[part], axis=0)
+        return self.values[self.places[part]]
 
     def weights(self, part: slice) -> FloatArray | None:
         """Return how much each row counts, if not 1."""
@@ -343,11 +347,12 @@ class Rows:
 
     def blocks(self, part: slice, *, folded: bool) -> Iterator[tuple[slice, FloatArray]]:
         """Yield each block's rows, and its columns v, or the values as they are."""
-        values = self.read(part)
-        if folded:
-            yield from ((rows, values[rows]) for rows in self.encoder.slices(len(values)))
-        else:
-            yield from ((rows, v) for rows, v, _ in self.encoder.blocks(values))
+        if not folded:
+            yield from ((rows, v) for rows, v, _ in self.encoder.blocks(self.read(part)))
+            return
+        start, stop, _ = part.indices(len(self.targets))
+        for rows in self.encoder.slices(stop - start):
+            yield rows, self.read(slice(start + rows.start, min(start + rows.stop, stop)))
 
     def lengths(self, form: WaveForm) -> "Lengths | None":
         """Return how long the features of each row are, where single precision tells what is of
