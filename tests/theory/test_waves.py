@@ -21,6 +21,7 @@ from blurfit.theory.planning import (
     public_weights,
     reach_of,
     shared_mu,
+    strides_of,
 )
 
 KEEP = math.e / (1 + math.e)  # randomised response with ε = 1
@@ -311,3 +312,21 @@ def test_nothing_but_a_share_is_read_of_labels_where_noise_rules() -> None:
     few, many = (public_weights(["numeric"] * 14, n, 0.2, task="label") for n in (240, 10**4))
     assert few.constant == 1 > many.constant
     assert few.target > many.target
+
+
+@pytest.mark.parametrize("count", [1000, 60_000, 10**6, 10**8, 10**11])
+@pytest.mark.parametrize("mu", [0.02, 0.3, 3.0])
+def test_waves_read_as_few_rows_as_tell_enough(count, mu) -> None:
+    kinds = ("joint", "gauge", "residual", "gauge", "residual", "gauge", "residual")
+    mus, p = [mu * share for share in (0.3, 0.1, 0.4, 0.2, 0.5, 0.3, 0.6)], 12
+    strides = strides_of(kinds, mus, count, p)
+    assert strides[0] == strides[-1] == 1
+    assert max(strides) <= 32
+    for place, (kind, stride) in enumerate(zip(kinds, strides, strict=True)):
+        if stride == 1:
+            continue
+        left = count / stride * mus[place]
+        assert left >= 2000 if kind == "gauge" else information(left, 1.0, p) >= 200
+        if place == len(kinds) - 2:  # the last wave cuts by it
+            assert math.sqrt(2) * stride / mus[place] <= math.sqrt(count) / 9.8
+    assert strides_of(("joint", "residual"), [mu, mu], count, p) == (1, 1)

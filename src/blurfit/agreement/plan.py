@@ -490,18 +490,13 @@ class HeldWaves:
 
     @cached_property
     def strides(self) -> tuple[int, ...]:
-        """Every how many-th row each wave reads: all in the first, whose release is for other
-        questions too, and in the last, which decides; fewer between them where there are very many.
-        Hazards are always of all rows: a step leaves the square of the start's error.
+        """Of how many rows each wave reads one (`blurfit.theory.planning`). Hazards are always of
+        all rows: a step leaves the square of the start's error.
         """
         if self.task == "hazard":
             return (1,) * len(self)
-        p, rows = len(kept_columns(self.schema)), self.in_all.quorum
-        between = [
-            planning.stride_of(rows, mu, p, gauge=kind == "gauge")
-            for kind, mu in zip(self.kinds[1:-1], self.mus[1:-1], strict=True)
-        ]
-        return (1, *between, 1)[: len(self)]
+        p = len(kept_columns(self.schema))
+        return planning.strides_of(self.kinds, self.mus, self.in_all.quorum, p)
 
     @property
     def quorums(self) -> tuple[int, ...]:

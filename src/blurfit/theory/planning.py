@@ -599,14 +599,25 @@ def stride_of_squares(count: int, size: float, noise: float) -> int:
     return min(max(int(min(count * size / (4 * noise), count / 2**15)), 1), 32)
 
 
-def stride_of(count: int, mu: float, coefficients: int, *, gauge: bool = False) -> int:
-    """Return of how many rows a wave between the first and the last reads one, of 32 at most.
+def strides_of(
+    kinds: Sequence[StageKind], mus: Sequence[float], count: int, coefficients: int
+) -> tuple[int, ...]:
+    """Return of how many rows each wave reads one, of 32 at most.
 
-    Such a wave is only a start, and where ψ is large its noise is small with fewer rows too: they
-    leave it ψ = 200, and a gauge, whose counts have noise √2/μ, nμ = 2000.
+    The first reads all, as its release is for other questions too, and the last, which decides.
+    Waves between them are only starts, and where ψ is large their noise is small with fewer rows
+    too: they leave them ψ = 200, and gauges, whose counts have noise √2/μ, nμ = 2000. But by what
+    the last gauge sees the last wave cuts, and its errors allow for that: its noise is at most a
+    tenth of √n, which is the noise of sampling.
     """
-    signal = count * mu / 2000 if gauge else information(count, mu, coefficients) / 200
-    return min(max(int(signal), 1), 32)
+    found = [1] * len(kinds)
+    for place in range(1, len(kinds) - 1):
+        mu, gauge = mus[place], kinds[place] == "gauge"
+        signal = count * mu / 2000 if gauge else information(count, mu, coefficients) / 200
+        if gauge and place == len(kinds) - 2:
+            signal = min(signal, math.sqrt(count) * mu / 14)
+        found[place] = min(max(int(signal), 1), 32)
+    return tuple(found)
 
 
 def shared_mu(epsilon: float, delta: float, releases: int, kept_back: float) -> float:
