@@ -70,6 +70,10 @@ LIARS = (
 )
 PROBABILITY = "Coefficients are changes in probability (a linear probability model)."
 CURVE = "Coefficients are on the scale of {scale}. Errors {robust} that the model is correct."
+NOT_LOOKED_FOR = (
+    " They assume that nobody is far from all others: such people weigh less in waves than in "
+    "maximum likelihood, and waves of labels and counts do not look for them."
+)
 _SCALES = {"logistic": "log-odds", "log": "the logarithm of the mean"}
 
 
@@ -110,7 +114,8 @@ class Summary:
             in_waves = model.method.startswith("waves")
             if model.link != "linear":
                 assume = "do not assume" if robust else "assume"
-                notes.append(CURVE.format(scale=_SCALES[model.link], robust=assume))
+                told = CURVE.format(scale=_SCALES[model.link], robust=assume)
+                notes.append(told + NOT_LOOKED_FOR if robust else told)
             elif not model.inference[0].uneven:
                 spread = "" if robust else " if variance is constant"
                 notes.append(CUT.format(uneven=spread) if in_waves else UNEVEN)

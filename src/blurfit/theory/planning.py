@@ -606,16 +606,21 @@ def strides_of(
 
     The first reads all, as its release is for other questions too, and the last, which decides.
     Waves between them are only starts, and where ψ is large their noise is small with fewer rows
-    too: they leave them ψ = 200, and gauges, whose counts have noise √2/μ, nμ = 2000. But by what
-    the last gauge sees the last wave cuts, and its errors allow for that: its noise is at most a
-    tenth of √n, which is the noise of sampling.
+    too: they leave them ψ = 200, and gauges, whose counts have noise √2/μ, nμ = 2000. But what a
+    start leaves is to vanish beside the last wave's errors, which shrink like 1/√n. A step leaves
+    the square of the start's error, which is largest where an answer is rare: Newton's wave before
+    the last leaves 20√ψ of ψ. And by what the last gauge sees the last wave cuts: its noise is at
+    most a tenth of √n. (20 and a tenth: so that intervals covered, on generated people, of whom one
+    in a hundred gave an answer.)
     """
     found = [1] * len(kinds)
     for place in range(1, len(kinds) - 1):
         mu, gauge = mus[place], kinds[place] == "gauge"
         signal = count * mu / 2000 if gauge else information(count, mu, coefficients) / 200
-        if gauge and place == len(kinds) - 2:
+        if place == len(kinds) - 2 and gauge:
             signal = min(signal, math.sqrt(count) * mu / 14)
+        elif place == len(kinds) - 2 and kinds[place] == "newton":
+            signal = min(signal, math.sqrt(200 * signal) / 20)
         found[place] = min(max(int(signal), 1), 32)
     return tuple(found)
 
