@@ -259,31 +259,3 @@ def test_two_radii_tell_what_weights_do_to_a_wrong_curve() -> None:
     np.testing.assert_array_equal(single.coefficients, bare.coefficients)
     more, slope = single.covariance - bare.covariance, nearest[1].whitening.coefficients
     np.testing.assert_allclose(more[1:, 1:], np.outer(slope, slope) * (0.105**2 / (slope @ slope)))
-
-
-@pytest.mark.parametrize(("kind", "answer"), [("sign", 1.0), ("sign", -1.0), ("level", 1.0)])
-@pytest.mark.parametrize("off", [0.0, -0.3, -2.0, 3.0])
-def test_a_step_too_long_for_a_rarer_answer_is_refused(kind, answer, off) -> None:
-    """One in fifty; a start that is far from their log-odds, and one that is not."""
-    generator = np.random.default_rng(6)
-    v, rare = generator.normal(size=(400_000, 3)) * 0.3, generator.random(400_000) < 0.02
-    v[:, 2] = np.where(rare, answer, 0.0 if kind == "level" else -answer)
-    apart = 1.0 if kind == "level" else 2 * answer
-    truth = np.array([0.0, 1.0, -0.5, -2.0 / apart])
-    truth[0] -= truth[3] * (0.0 if kind == "level" else -answer)
-    y = np.where(generator.random(len(v)) < expit(truth[0] + v @ truth[1:]), 1.0, -1.0)
-    start = truth + off / apart * np.array([0.0 if kind == "level" else answer, 0.0, 0.0, 1.0])
-    root = np.linalg.cholesky(np.cov(v.T))
-    white = Whitening(v.mean(axis=0), np.linalg.inv(root), start[1:], start[0])
-    chart = NewtonMap(white, LogisticNewton(), radius=10.0, robust=True)
-    belief = replace(belief_of(v, y, "label"), kinds=("numeric", "numeric", kind))
-    sums = draw_wave(chart, v, y, 1e7, generator)
-    if abs(off) < 1:
-        found = wave_estimates(belief, chart, sums)
-        assert found.coefficients == pytest.approx(truth, abs=0.1)
-        return
-    with pytest.raises(InfeasibleError, match="rarer answer"):
-        wave_estimates(belief, chart, sums)
-    numbers = replace(belief, kinds=("numeric",) * 3)
-    off_by = np.abs(wave_estimates(numbers, chart, sums).coefficients - truth)[3] * abs(apart)
-    assert off_by > 0.1  # what would be told

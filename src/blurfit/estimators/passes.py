@@ -182,7 +182,8 @@ class Rows:
             return self
         places, whose = every(len(self.targets), self.people, stride)
         own = places if self.places is None else self.places[places]
-        rows = replace(self, targets=self.targets[places], people=whose, places=own)
+        scales = None if self.scales is None else self.scales[places]
+        rows = replace(self, targets=self.targets[places], people=whose, scales=scales, places=own)
         rows.source = self if stride <= FEW_LEFT_OUT and self.places is None else None
         return rows
 

@@ -158,8 +158,8 @@ def one_of_each(count: int, stride: int) -> IntArray:
     time the ⌊k·(jφ mod 1)⌋-th.
 
     The first of each k places would be all of one kind where kinds take turns, as cases and
-    controls do. As φ, the golden ratio, is irrational, runs go through all residues of any period
-    alike, and in order through whatever is sorted.
+    controls do. As φ, the golden ratio, is irrational, runs go through all residues of a period
+    alike, unless it is one of thousands of rows, and in order through whatever is sorted.
 
     >>> one_of_each(66, 3).tolist()[::8]
     [0, 32, 48]

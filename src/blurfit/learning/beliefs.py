@@ -42,6 +42,7 @@ class Belief:
         law: Where people are, by the gauge before the next residual wave.
         seen: What wave 1 saw of everybody, without any cut, and its noise; not for labels.
         kinds: Of the features: whether they are numbers, signs or levels.
+        groups: Of which question each level is one.
         differences: Whether rows are differences within people, each of whom is cut as a whole.
     """
 
@@ -56,6 +57,7 @@ class Belief:
     law: Law | None = None
     seen: "Seen | None" = None
     kinds: tuple[ColumnKind, ...] = ()
+    groups: tuple[str | None, ...] = ()
     differences: bool = False
 
     @property
@@ -140,6 +142,7 @@ def first_belief(
         count_bound=count_bound,
         seen=None if task == "label" else Seen.of(sums),
         kinds=tuple(column.kind for column in sums.features),
+        groups=tuple(column.group for column in sums.features),
         differences=differences,
     )
     return _without_slopes(found, sums, model) if mean else found

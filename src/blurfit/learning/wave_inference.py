@@ -145,6 +145,7 @@ from blurfit.learning.gauge import (
     weight_near,
 )
 from blurfit.learning.inference import Inference, Pull, infer, steady
+from blurfit.learning.rare_answers import left_by_step
 from blurfit.learning.steps import StepSums, coordinates, start_of, undone
 from blurfit.learning.sums import Noise, Submodel
 from blurfit.learning.waves import WaveSums, cut_of, cut_share, step_sums
@@ -177,7 +178,6 @@ WEIGHT_DECAY = 3.0  # of what weights take away, with r, where fourth moments ju
 LENGTHENED = 0.105  # by how much a slope of white features may be off after one Newton wave
 MOST_FURTHER = 0.5  # of the difference of two waves, where their radii are much alike
 MOST_STEPS = 30  # of at most 1, until a change of scores is found
-RARE_ERRORS = 1.0  # standard errors by which a step may be wrong for a rarer answer
 LONGEST_STEP = 1.0  # d, the standard deviation of the change of scores
 Collected = tuple[Belief, WaveMap, WaveSums]  # a wave, and what was believed before
 
@@ -409,8 +409,17 @@ def wave_estimates(
     if isinstance(chart, ResidualMap):
         return residual_estimates(belief, chart, sums)
     found = newton_estimates(chart, sums)
-    if belief.task == "label":
-        _refuse_rare_answers(belief, chart, sums, found)
+    if belief.task != "label":
+        return _with_weights(belief, chart, found, before)
+    step = undone(coordinates(chart).T).T @ solved(step_sums(chart, sums))[1]
+    more = left_by_step(belief, start_of(chart), step, found)
+    return more.put_on(_with_weights(belief, chart, found, before))
+
+
+def _with_weights(
+    belief: Belief, chart: NewtonMap, found: Inference, before: Collected | None
+) -> Inference:
+    """Return Newton's estimates with what weights took away, or with errors that allow for it."""
     if before is not None and isinstance(before[1], NewtonMap):
         with suppress(InfeasibleError):
             nearer = newton_estimates(before[1], before[2])
@@ -419,41 +428,6 @@ def wave_estimates(
     longer = np.array([-mean @ slope, *slope]) / max(chart.whitening.scores[1], 1e-9)
     longer *= LENGTHENED if belief.task == "label" else 0.0
     return replace(found, privacy=found.privacy + np.outer(longer, longer))
-
-
-def _refuse_rare_answers(
-    belief: Belief, chart: NewtonMap, sums: WaveSums, found: Inference
-) -> None:
-    """Refuse a step that is wrong by more than its error for those with the rarer answer of a
-    column, of whom `_whole_step` knows nothing: they are few.
-
-    Given that answer, the start's scores are Gaussian around those of the features' means. One step
-    gives the share of +1 there; that which was found is right if it has this share.
-    """
-    start, spread = start_of(chart), belief.spread
-    step = undone(coordinates(chart).T).T @ solved(step_sums(chart, sums))[1]
-    change = found.coefficients - start
-    for place in np.flatnonzero(known_of(belief)):
-        mean, level = float(belief.mean[place]), belief.kinds[place] == "level"
-        answer = float(mean < 0.5) if level else -math.copysign(1.0, mean)
-        along = spread[:, place] / spread[place, place]
-        at = np.append(1.0, belief.mean + along * (answer - mean))
-        left = spread - np.outer(along, spread[:, place])
-        deviation = math.sqrt(max(float(start[1:] @ left @ start[1:]), 0.0))
-        scores = float(start @ at) + deviation * NORMAL_NODES
-        rates = expit(scores)
-        share = float((rates + rates * (1 - rates) * float(step @ at)) @ NORMAL_WEIGHTS)
-        error = math.sqrt(float(at @ found.covariance @ at))
-        ends = float(change @ at) + RARE_ERRORS * error * np.array([-1.0, 1.0])
-        least, most = (float(expit(scores + end) @ NORMAL_WEIGHTS) for end in ends)
-        if not least <= share <= most:
-            raise InfeasibleError(
-                "The last step is too long for those with the rarer answer of a yes/no column, or "
-                "with a rare level: of them nearly all have the same label, or waves before have "
-                "not come near. So no interval would be honest: leave the column out, merge rare "
-                "levels, plan another Newton wave, or ask more people. Predictions are still "
-                "possible."
-            )
 
 
 def _as_if_all_counted(
