@@ -117,8 +117,8 @@ def rare_answers(belief: Belief) -> Iterator[Answer]:
 def _whole(scores: FloatArray, step: float, error: float) -> tuple[float, float]:
     """Return δ and dδ/dΔ of people whose scores, at their nodes, one step changes by Δ."""
 
-    def share_after(change: float) -> float:
-        return float(expit(scores + change) @ NORMAL_WEIGHTS)
+    def share_after(change: float, less: float = 0.0) -> float:
+        return float(expit(scores + change) @ NORMAL_WEIGHTS) - less
 
     def slope_after(change: float) -> float:
         rates = expit(scores + change)
@@ -134,7 +134,7 @@ def _whole(scores: FloatArray, step: float, error: float) -> tuple[float, float]
             "Predictions are still possible."
         )
     less, whole, more = (
-        brentq(lambda change: share_after(change) - aim, -LARGEST_CHANGE, LARGEST_CHANGE)  # noqa: B023
-        for aim in (share - unsure, share, share + unsure)
+        brentq(share_after, -LARGEST_CHANGE, LARGEST_CHANGE, args=(one,))
+        for one in (share - unsure, share, share + unsure)
     )
     return 2 * whole - (less + more) / 2, slope / slope_after(whole)
