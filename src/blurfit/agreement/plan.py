@@ -436,10 +436,10 @@ class HeldWaves:
     adaptive composition all releases together are μ-GDP, and with what each of them keeps back for
     discrete noise they are (ε, δ)-DP (`blurfit.theory.planning` has both proofs). Each release is
     an agreement of its own, which states what it keeps by itself: (ε_k, f_kδ). A wave between the
-    first and the last may read every k-th row, k public: whoever is not read loses nothing, and the
-    others no more than in a wave of all rows. Other sums of the same rows may be released beside
-    the waves, before the first map, each with a share of μ² of its own (`beside`): the waves share
-    what is left.
+    first and the last may read one of each k rows, k public: whoever is not read loses nothing, and
+    the others no more than in a wave of all rows. Other sums of the same rows may be released
+    beside the waves, before the first map, each with a share of μ² of its own (`beside`): the waves
+    share what is left.
 
     Contributors send once, and are divided among waves (`Plan`). The course is the same
     (`blurfit.model.course`); what differs is who is in a wave, and how much of μ it has.

@@ -485,7 +485,7 @@ def solved(read: StepSums) -> tuple[FloatArray, FloatArray]:
 
 
 def _rows_of_each(chart: WaveMap, sums: WaveSums) -> float:
-    """Return of how many rows each is one that has sent squares."""
+    """Return how many rows there are for each that has sent squares."""
     return sums.count / -(-sums.count // chart.stride)
 
 

@@ -76,7 +76,7 @@ but for an event of probability Kρ: K waves pay K times, and (ε, δ) is kept i
 A wave by itself keeps (ε_k, f_kδ) with δ_GDP(ε_k; μ_k) = 0.999·f_kδ, which is what its own release
 states. ε_k > 0: erf is concave on x ≥ 0, so δ_GDP(0; √f·μ) = erf(√f·μ/√8) ≥ √f·erf(μ/√8), which is
 above √f(1 − K/1000)δ, and that is above 0.999·fδ as long as √f < 1 − K/1000. A wave that reads
-only every k-th row, k public, spends no more than one that reads all of them.
+only one of each k rows, k public, spends no more than one that reads all of them.
 
 What waves of different people need, and what breaks it:
 
@@ -615,12 +615,13 @@ def strides_of(
     """
     found = [1] * len(kinds)
     for place in range(1, len(kinds) - 1):
-        mu, gauge = mus[place], kinds[place] == "gauge"
-        signal = count * mu / 2000 if gauge else information(count, mu, coefficients) / 200
-        if place == len(kinds) - 2 and gauge:
+        kind, mu, before_last = kinds[place], mus[place], place == len(kinds) - 2
+        psi = information(count, mu, coefficients)
+        signal = count * mu / 2000 if kind == "gauge" else psi / 200
+        if before_last and kind == "gauge":
             signal = min(signal, math.sqrt(count) * mu / 14)
-        elif place == len(kinds) - 2 and kinds[place] == "newton":
-            signal = min(signal, math.sqrt(200 * signal) / 20)
+        elif before_last and kind == "newton":
+            signal = min(signal, math.sqrt(psi) / 20)
         found[place] = min(max(int(signal), 1), 32)
     return tuple(found)
 
