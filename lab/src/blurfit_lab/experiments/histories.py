@@ -58,10 +58,11 @@ def differences(rows: Rows) -> FloatArray:
     """Return least squares of differences from each person's mean. Each person has one vote."""
     x, y, whose = rows
     each = np.bincount(whose)
-    X = np.column_stack([x, y])
-    means = np.column_stack([np.bincount(whose, one) / each for one in X.T])
-    X = (X - means[whose]) * each[whose, None] ** -0.5
-    found: FloatArray = np.linalg.lstsq(X[:, :-1], X[:, -1], rcond=None)[0]
+    table = np.column_stack([x, y])
+    means = np.column_stack([np.bincount(whose, one) / each for one in table.T])
+    table -= means[whose]
+    table *= each[whose, None] ** -0.5
+    found: FloatArray = np.linalg.lstsq(table[:, :-1], table[:, -1], rcond=None)[0]
     return found
 
 
