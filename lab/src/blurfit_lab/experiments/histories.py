@@ -60,9 +60,8 @@ def differences(rows: Rows) -> FloatArray:
     each = np.bincount(whose)
     table = np.column_stack([x, y])
     means = np.column_stack([np.bincount(whose, one) / each for one in table.T])
-    table -= means[whose]
-    table *= each[whose, None] ** -0.5
-    found: FloatArray = np.linalg.lstsq(table[:, :-1], table[:, -1], rcond=None)[0]
+    own = (table - means[whose]) * each[whose, None] ** -0.5
+    found: FloatArray = np.linalg.lstsq(own[:, :-1], own[:, -1], rcond=None)[0]
     return found
 
 
