@@ -118,9 +118,8 @@ use: Learn from files, and use a model
   fit         Fit a model to published MOMENTS: any column by any others, at no cost in privacy.
   predict     Predict for each row of a TABLE (.csv, .xlsx, .parquet) with a published MODEL.
   statement   Print the privacy statement of a published model or of moments in FILE.
-audit: Check what is promised
+verify: Check what is published
   verify      Check who signed a model, moments or a receipt (FILE), and say what that shows.
-  audit       Attack what the agreement in FILE promises, or an estimator that you name with --of.
 """
 GROUPS: dict[str, dict[str, str]] = {}  # by heading: each command with its summary
 _HOMES: dict[str, str] = {}  # the module of each command
