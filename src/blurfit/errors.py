@@ -196,7 +196,6 @@ EXTRAS = {
     "psycopg": "postgresql",
     "pyarrow": "tables",
     "segno": "codes",
-    "skl2onnx": "onnx",
     "sqlalchemy": "service",
     "starlette": "service",
     "uvicorn": "service",
