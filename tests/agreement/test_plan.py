@@ -10,12 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.mechanisms import (
-    Lot,
-    Wave,
-    honest_among,
-    largest_scale,
-)
+from blurfit.agreement.mechanisms import Lot, Wave, honest_among, largest_scale
 from blurfit.agreement.plan import Plan, read_agreed
 from blurfit.errors import BlurfitError, InvalidValueError, NotCertifiedError
 from blurfit.schema.schema import Categorical, Numeric, Schema

@@ -18,15 +18,7 @@ from typing import Any, Self
 
 import numpy as np
 import pytest
-from playwright.sync_api import (
-    Browser,
-    BrowserContext,
-    Error,
-    Page,
-    Route,
-    expect,
-    sync_playwright,
-)
+from playwright.sync_api import Browser, BrowserContext, Error, Page, Route, expect, sync_playwright
 
 from blurfit import Agreement, Binary, Categorical, Numeric, Schema, Store
 from blurfit import protocol as tokens

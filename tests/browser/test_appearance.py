@@ -8,15 +8,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from blurfit import (
-    Agreement,
-    Binary,
-    Curve,
-    Numeric,
-    Schema,
-    TimeToEvent,
-    perturb_table,
-)
+from blurfit import Agreement, Binary, Curve, Numeric, Schema, TimeToEvent, perturb_table
 from blurfit.agreement.plan import Plan
 from support.looks import PICTURES, look_at, problems
 from support.surveys import survey_schema

@@ -145,10 +145,7 @@ def test_the_risk_is_pythons(run, epsilon, neighbours) -> None:
 
 
 def test_the_ledger_adds_as_a_budget_does(run) -> None:
-    spent = [
-        {"mu": 0.2, "epsilon": 1, "delta": 1e-6},
-        {"mu": 0.5, "epsilon": 2, "delta": 1e-6},
-    ]
+    spent = [{"mu": 0.2, "epsilon": 1, "delta": 1e-6}, {"mu": 0.5, "epsilon": 2, "delta": 1e-6}]
     found = run("ledger", "return ledger.total(given);", spent)
     budget = Budget(epsilon=100, delta=1e-6)
     for one in spent:

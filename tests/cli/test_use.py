@@ -30,10 +30,7 @@ TEXT = "name,age\n" + "".join(f"someone,{age}\n" for age in AGES)
 def published(folder, target) -> PublishedModel:
     """A model from fifty people, in model.json."""
     agreement = Agreement.propose(
-        Schema(features=[Numeric("age", 0, 100)], target=target),
-        epsilon=1.0,
-        delta=1e-6,
-        quorum=50,
+        Schema(features=[Numeric("age", 0, 100)], target=target), epsilon=1.0, delta=1e-6, quorum=50
     )
     people = {"age": np.linspace(0, 100, 50), "income": np.linspace(0, 1000, 50)}
     with Store() as store:
@@ -447,10 +444,7 @@ def test_from_a_file_of_questions_to_a_report(blurfit) -> None:
 
 
 def test_two_databases_publish_sums_of_groups() -> None:
-    schema = Schema(
-        [Numeric("age", 0, 100), Categorical("k", ["a", "b"])],
-        Numeric("y", 0, 100),
-    )
+    schema = Schema([Numeric("age", 0, 100), Categorical("k", ["a", "b"])], Numeric("y", 0, 100))
     promise = {"epsilon": 190, "delta": 1e-6, "quorum": 4, "admission": "anyone"}
     agreement = Agreement.propose(schema, databases=TWO, groups="k", proofs=False, **promise)
     table = {"age": [10, 20, 30, 40, 50, 60], "k": list("aababb"), "y": [5, 90, 30, 10, 70, 20]}

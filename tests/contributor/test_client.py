@@ -14,11 +14,7 @@ from blurfit.contributor import sending as module
 from blurfit.contributor.blur import perturb, perturb_table
 from blurfit.contributor.client import Client
 from blurfit.contributor.sending import default_journal
-from blurfit.errors import (
-    InvalidValueError,
-    NotCertifiedError,
-    NotInvitedError,
-)
+from blurfit.errors import InvalidValueError, NotCertifiedError, NotInvitedError
 from blurfit.messages.submissions import Submission, Submissions
 from blurfit.protocol import new_token
 from blurfit.schema.schema import Numeric, Schema
@@ -104,9 +100,7 @@ def test_a_record_is_blurred_sent_and_receipted(url, store, network) -> None:
 
 
 @pytest.mark.parametrize(
-    "fates",
-    [[], *([fate] for fate in FATES), FATES, ["lose response"] * 6],
-    ids=" ".join,
+    "fates", [[], *([fate] for fate in FATES), FATES, ["lose response"] * 6], ids=" ".join
 )
 def test_a_record_is_counted_once_whatever_the_network_does(client, store, network, fates) -> None:
     network.fates += fates

@@ -349,10 +349,7 @@ def test_what_an_earlier_run_announced_is_written_down_before_another_client_sen
     with pytest.raises(ServiceError):
         client.contribute_table(PLAN, table)
     others_fill(two)
-    with (
-        connected(PLAN.first(), lines) as pinned,
-        pytest.raises(ClosedError),
-    ):
+    with connected(PLAN.first(), lines) as pinned, pytest.raises(ClosedError):
         pinned.contribute_table(PLAN.first(), table)
     assert len(lines[0].sent) == 1, "the shares have left, and were refused"
     with pytest.raises(WaveClosedError, match="6 rows were blurred for an earlier wave"):

@@ -8,10 +8,7 @@ import pytest
 
 from blurfit import Agreement, Client, NotInvitedError, Numeric, Schema
 from blurfit.contributor.blur import share
-from blurfit.errors import (
-    InvalidValueError,
-    ServiceError,
-)
+from blurfit.errors import InvalidValueError, ServiceError
 from blurfit.messages.submissions import expand
 from blurfit.protocol import hashed, new_token
 from blurfit.store import blocks

@@ -9,14 +9,7 @@ import dask
 import numpy as np
 import pytest
 
-from blurfit import (
-    Agreement,
-    BlurfitError,
-    Numeric,
-    Schema,
-    ServiceError,
-    perturb_table,
-)
+from blurfit import Agreement, BlurfitError, Numeric, Schema, ServiceError, perturb_table
 from blurfit.files import learn
 from blurfit.files import scan as module
 from blurfit.files.learn import Work, totals

@@ -42,11 +42,7 @@ def table(agreement) -> Submissions:
 
 
 def part(table: Submissions, rows) -> Submissions:
-    return replace(
-        table,
-        identifiers=table.identifiers[rows],
-        numbers=table.numbers[rows],
-    )
+    return replace(table, identifiers=table.identifiers[rows], numbers=table.numbers[rows])
 
 
 @pytest.fixture

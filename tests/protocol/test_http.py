@@ -12,14 +12,7 @@ from blurfit import errors
 from blurfit import protocol as http
 from blurfit import protocol as problems
 from blurfit.errors import BlurfitError, InvalidValueError, ServiceError
-from blurfit.protocol import (
-    FIRST_PAUSE,
-    LONGEST_PAUSE,
-    TRY_AGAIN,
-    Exchange,
-    acknowledged,
-    decoded,
-)
+from blurfit.protocol import FIRST_PAUSE, LONGEST_PAUSE, TRY_AGAIN, Exchange, acknowledged, decoded
 
 URL = "http://127.0.0.1:8000"
 OK = httpx.Response(200, content=b"fine")
@@ -172,10 +165,7 @@ def test_a_refusal_is_not_sent_again(clock, status: int) -> None:
 
 def test_a_redirection_is_not_followed_with_the_token(clock) -> None:
     network = Network(httpx.Response(307, headers={"location": "http://elsewhere/"}))
-    with (
-        over(network, clock, token="secret") as service,
-        pytest.raises(ServiceError, match="307"),
-    ):
+    with over(network, clock, token="secret") as service, pytest.raises(ServiceError, match="307"):
         service.post("/x")
     assert [str(sent.url) for sent in network.requests] == [f"{URL}/x"]
 

@@ -10,12 +10,7 @@ import pytest
 from blurfit import protocol as http
 from blurfit.agreement.agreement import Agreement
 from blurfit.contributor.blur import perturb_table
-from blurfit.errors import (
-    BlurfitError,
-    InfeasibleError,
-    NotPublishedError,
-    ServiceError,
-)
+from blurfit.errors import BlurfitError, InfeasibleError, NotPublishedError, ServiceError
 from blurfit.protocol import RemoteDatabase, hashed, new_token
 from blurfit.schema.schema import Numeric, Schema
 from blurfit.service.administration import agreed_from

@@ -50,11 +50,7 @@ def test_bad_submissions_are_refused_and_nothing_is_kept(http, agreement) -> Non
         (nan, BINARY, "finite"),
         (large, BINARY, "a norm above"),
         (between, BINARY, "no multiple of"),
-        (
-            json.dumps(message | {"numbers": [1e400, *rest]}),
-            JSON,
-            "cannot be read",
-        ),
+        (json.dumps(message | {"numbers": [1e400, *rest]}), JSON, "cannot be read"),
         (json.dumps(message | {"numbers": [1e300, *rest]}), JSON, "a norm above"),
         (json.dumps(message | {"extra": 1}), JSON, "extra"),
         (json.dumps([]), JSON, "batch"),
@@ -79,11 +75,7 @@ def test_no_more_than_ten_thousand_at_once(http, agreement) -> None:
     many = {name: np.resize(values, 10_001) for name, values in PEOPLE.items()}
     batch = perturb_table(agreement, many)
     refused(send(http, path, batch.to_bytes()), 413, "too-large", "10001")
-    all_but_one = Submissions(
-        batch.identifiers[1:],
-        batch.fingerprint,
-        batch.numbers[1:],
-    )
+    all_but_one = Submissions(batch.identifiers[1:], batch.fingerprint, batch.numbers[1:])
     assert send(http, path, all_but_one.to_bytes()).json()["new"] == 10_000
 
 
@@ -158,9 +150,7 @@ def test_groups_are_bounded_and_so_is_what_waits(kept, agreement, monkeypatch) -
     groups = []
     receive = kept.receive
     monkeypatch.setattr(
-        kept,
-        "receive",
-        lambda f, arrivals: (groups.append(len(arrivals)), receive(f, arrivals))[1],
+        kept, "receive", lambda f, arrivals: (groups.append(len(arrivals)), receive(f, arrivals))[1]
     )
     size = agreement.layout.size
     monkeypatch.setattr(module, "GROUP_BYTES", 3 * size)

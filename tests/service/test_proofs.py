@@ -3,11 +3,7 @@
 import numpy as np
 import pytest
 
-from blurfit.errors import (
-    BelowQuorumError,
-    InfeasibleError,
-    InvalidValueError,
-)
+from blurfit.errors import BelowQuorumError, InfeasibleError, InvalidValueError
 from blurfit.messages.submissions import Shares
 from blurfit.proofs import field
 from blurfit.protocol import RequestError
@@ -15,15 +11,7 @@ from blurfit.service.peers import judge, verify
 from blurfit.store import blocks, joint, release
 from blurfit.store.joint import judged
 from blurfit.store.store import Store
-from support.sharing import (
-    KEY,
-    arrival,
-    counted,
-    identifier_of,
-    marked,
-    new_agreement,
-    opened,
-)
+from support.sharing import KEY, arrival, counted, identifier_of, marked, new_agreement, opened
 
 AGREEMENT = new_agreement(proofs=True)
 MARK = AGREEMENT.fingerprint

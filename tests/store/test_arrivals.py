@@ -7,10 +7,7 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 
-from blurfit import (
-    InvalidValueError,
-    NotInvitedError,
-)
+from blurfit import InvalidValueError, NotInvitedError
 from blurfit.agreement.agreement import Agreement
 from blurfit.contributor.blur import perturb, perturb_table
 from blurfit.messages.submissions import Submission, Submissions

@@ -292,8 +292,7 @@ def test_of_two_databases_one_is_enough(where) -> None:
         assert counted(first, agreement) == counted(second, agreement) == {0, 1, 3, 5}
         with pytest.raises(ClosedError):
             first.withdraw(
-                first.collection(agreement.fingerprint),
-                marked(agreement, 0).first.identifiers,
+                first.collection(agreement.fingerprint), marked(agreement, 0).first.identifiers
             )
 
 

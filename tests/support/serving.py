@@ -84,9 +84,7 @@ class Serving:
         options = ["--store", self.place, "--port", str(self.port.number)]
         options += ["--requests-per-second", "0", "--admin-token-file", str(self.token_file)]
         self.process = processes.start(
-            self.command,
-            *("serve", *options, *self.more),
-            out=self.folder / "serve.log",
+            self.command, *("serve", *options, *self.more), out=self.folder / "serve.log"
         )
         if wait:
             self.wait()
