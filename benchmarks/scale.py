@@ -26,13 +26,14 @@ import numpy.typing as npt
 from measure import Row, best_times, show
 from rich.console import Console
 
-from blurfit import Agreement, Numeric, Schema, Store, Submissions, perturb_table
+from blurfit import Agreement, Numeric, Schema, Submissions, perturb_table
 from blurfit.contributor.sending import blur_table
 from blurfit.files.learn import Work, totals
 from blurfit.files.scan import Cluster, Engine, Threads
 from blurfit.learning.sums import Totals
 from blurfit.messages.files import Writer
 from blurfit.simulation import exact_totals, sampler_for
+from blurfit_server import Store
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -6,13 +6,14 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from blurfit import Store, perturb
+from blurfit import perturb
 from blurfit.audit import agreements as attacks
 from blurfit.audit.examination import Finding
 from blurfit.cli import main
 from blurfit.messages.signing import Signer, new_key
-from blurfit.service.answers import Signatory
-from support.stores import PEOPLE, propose
+from blurfit_server import Store
+from blurfit_server.service.answers import Signatory
+from support.proposals import PEOPLE, propose
 
 SURVEY = Path(__file__).parents[2] / "docs" / "examples" / "survey.json"
 
