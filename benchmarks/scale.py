@@ -288,14 +288,14 @@ def importing(rounds: int) -> Iterator[Row]:
         partial(run, "pass"),
         partial(run, "import blurfit"),
         partial(run, "import numpy, scipy.linalg"),
-        partial(run, "from blurfit import Agreement, Store, learn, perturb"),
+        partial(run, "from blurfit import Agreement, learn, perturb"),
         rounds=max(rounds, 7),
     )
     against = "import numpy, scipy.linalg"
     ratio = (ours - nothing) / (theirs - nothing)
     yield Row("import blurfit, over an empty process", ours - nothing, against, ratio)
     ratio = (used - nothing) / (theirs - nothing)
-    yield Row("the same with Agreement, Store, learn, perturb", used - nothing, against, ratio)
+    yield Row("the same with Agreement, learn, perturb", used - nothing, against, ratio)
 
 
 @click.command()

@@ -12,7 +12,7 @@ import blurfit
 
 SOURCE = Path(blurfit.__file__).parent
 MODULES = sorted(SOURCE.rglob("*.py"))
-MAY_DRAW_NOISE = {"contributor", "randomness", "simulation", "forecast", "audit"}
+MAY_DRAW_NOISE = {"contributor", "randomness", "simulation", "forecast"}
 # Tokens, and pauses that are spread out: random, but no noise.
 MAY_DRAW_NOISE |= {"protocol"}
 # From a release alone: an integral by sampling, errors by noise drawn anew, rows from its tables.

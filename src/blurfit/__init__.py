@@ -6,7 +6,7 @@ to be trusted with a record, as long as they do not collude and follow the proto
 
 The public interface is `__all__` of this package and of `blurfit.estimators`, and the command
 `blurfit`. All other modules are internal: they may change from one version to the next. Rivals,
-real data sets and experiments are a distribution of their own, `blurfit-lab`.
+real data sets, experiments and the audit are a distribution of their own, `blurfit-lab`.
 """
 
 from importlib import import_module

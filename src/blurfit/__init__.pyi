@@ -1,8 +1,6 @@
 from blurfit.agreement.agreement import Agreement as Agreement
 from blurfit.agreement.plan import Plan as Plan
 from blurfit.agreement.terms import Terms as Terms
-from blurfit.audit.agreements import audit_agreement as audit_agreement
-from blurfit.audit.estimators import audit_estimator as audit_estimator
 from blurfit.budget import Budget as Budget
 from blurfit.budget import BudgetExceededError as BudgetExceededError
 from blurfit.contributor.blur import perturb as perturb

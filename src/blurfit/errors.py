@@ -194,7 +194,6 @@ EXTRAS = {
     "psycopg": "blurfit-server[postgresql]",
     "pyarrow": "blurfit[tables]",
     "segno": "blurfit-server[codes]",
-    "skl2onnx": "blurfit[onnx]",
 }
 
 

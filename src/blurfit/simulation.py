@@ -2,7 +2,7 @@
 
 The database sees a collection only through its sums, and a sum of independent Gaussians is
 Gaussian, so one draw with the total variance replaces those of N contributors: for experiments,
-forecasts and audits, and for data that is in one place anyway. It protects people only if nobody
+forecasts, audits, and data that is in one place anyway. It protects people only if nobody
 can repeat it (`operating_system_generator`).
 
 `weights_of` has the weights that a collection would publish, in a millisecond. One reading takes

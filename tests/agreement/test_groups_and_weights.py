@@ -1,11 +1,9 @@
 """Groups and weights at the agreement's door: what is stated, and what is refused."""
 
-import numpy as np
 import pytest
 
 from blurfit import Agreement, Binary, Categorical, Numeric, Plan, Schema
 from blurfit.agreement.terms import Terms
-from blurfit.audit.agreements import farthest_of_groups
 from blurfit.contributor.blur import perturb, share
 from blurfit.errors import BlurfitError, InfeasibleError, InvalidValueError
 from blurfit.learning.sums import Screen
@@ -102,24 +100,6 @@ def test_an_agreement_of_less_noise_than_groups_need_is_refused() -> None:
     del weights["region"]
     with pytest.raises(BlurfitError):  # √2(c² + ρ²) is more than 2√2·cρ
         Agreement.from_dict(plain | {"groups": "region", "weights": weights}).verify()
-
-
-@pytest.mark.parametrize(
-    "terms",
-    [
-        {"groups": "region"},
-        {"groups": "region", "overlap": 0.5},
-        {"weighting": "design"},
-        {"weighting": "region", "factors": FACTORS},
-    ],
-)
-def test_an_attacker_finds_two_records_that_are_as_far_apart_as_is_claimed(terms) -> None:
-    form = propose(**terms).form
-    one, other = farthest_of_groups(form)
-    apart = np.sqrt((one - other) ** 2 @ form.counts)
-    claimed = form.reach("replace").sums
-    least = 0.85 if form.weighting and form.weighting.factors else 0.97  # a level says both
-    assert least * claimed <= apart <= claimed
 
 
 def test_submissions_pass_the_screen_and_are_shared_with_proofs() -> None:

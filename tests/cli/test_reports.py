@@ -17,8 +17,6 @@ from blurfit import (
     Schema,
     calibrate,
 )
-from blurfit.audit.agreements import Lie
-from blurfit.audit.examination import Finding
 from blurfit.cli._reports import (
     advice_in_words,
     calibration_report,
@@ -31,7 +29,6 @@ from blurfit.cli._reports import (
     public_answer,
     public_report,
 )
-from blurfit.cli.audit import proofs_in_words, report, verdict
 from blurfit.forecast.choices import Advice, Beside, PublicForecast
 from blurfit.forecast.sweep import Case, Forecast
 from blurfit.theory.maps import ResidualMap, Whitening
@@ -221,31 +218,3 @@ def test_the_table_has_every_case_and_says_what_is_assumed() -> None:
     assert "contributors are like the people in the public rows" in text
     assert text.count("5,000") == 6  # three answers and three rows
     assert "100 │" in text
-
-
-# ---- audits
-
-KEPT = Finding("sums", "opposite records", "linear", 1000, 1.0, 1e-6, 0.4, 0.9, 0.95)
-BROKEN = Finding("model", "zero and extreme", "quadratic", 1000, 1.0, 1e-6, 2.5)
-
-
-def test_verdicts_say_no_more_than_was_found() -> None:
-    assert "reached 90% of it (sums, opposite records)" in verdict([KEPT])
-    assert "proves nothing" in verdict([KEPT])
-    assert "BROKEN: the model has ε of at least 2.5 where 1 is promised" in verdict([KEPT, BROKEN])
-
-
-def test_eighty_columns_break_no_word() -> None:
-    seen = Finding(
-        "submission", "beside a colluder's noise", "known direction", 9, 5.2141, 1e-6, 1.234, 2.345
-    )
-    told = words(report([seen, KEPT, BROKEN], 0.999), width=80).replace("│", " ").split()
-    wanted = "submission: beside colluder's noise known direction counted Gaussian exact ratio"
-    assert set(wanted.split()) <= set(told)
-
-
-def test_lies_about_proofs_in_words() -> None:
-    honest, lie = Lie("nothing", 64, 0), Lie("a long vector", 64, 0)
-    assert "1 ways to lie, 64 tries, none accepted" in proofs_in_words([honest, lie])
-    assert "a long vector (3 of 64)" in proofs_in_words([honest, Lie("a long vector", 64, 3)])
-    assert "5 of 64 honest ones" in proofs_in_words([Lie("nothing", 64, 5), lie])

@@ -436,7 +436,7 @@ def test_from_a_file_of_questions_to_a_report(blurfit) -> None:
     assert "People by sex" in shown.stdout
     assert shown.stdout.count("female") >= 3
     report = blurfit("fit m.json", "pay ~ age", "--gap", "female", "male")
-    assert "share of female in the lowest quarter" in report.stdout
+    assert "pay: female less male, explained by age" in report.stdout
     asked = ("pay ~ age", "--gap", "female", "male", "--json", "--table", "gap.csv")
     facts = json.loads(blurfit("fit m.json", *asked).stdout)
     parts = {row["part"]: row for row in facts["rows"]}

@@ -277,7 +277,7 @@ def test_groups_are_routed() -> None:
     assert all(one.agreement_.diaries for one in found["estimator"])
 
 
-# ---- within and between people
+# ---- within people
 def confounded(people: int = 4000, seed: int = 0, rows: int = 6):
     """Return rows whose slope is 0.5 within people, and nearer to 1.5 between them."""
     generator = np.random.default_rng(seed)
@@ -291,9 +291,7 @@ def confounded(people: int = 4000, seed: int = 0, rows: int = 6):
 
 
 @seeded
-@pytest.mark.parametrize(
-    ("effects", "slope"), [("within", 0.5), ("between", 0.94), ("pooled", 0.8)]
-)
+@pytest.mark.parametrize(("effects", "slope"), [("within", 0.5), ("pooled", 0.8)])
 def test_effects_answer_different_questions(effects, slope) -> None:
     X, y, whose = confounded()
     model = regressor(epsilon=8.0, effects=effects, random_state=1).fit(X, y, groups=whose)
@@ -303,6 +301,18 @@ def test_effects_answer_different_questions(effects, slope) -> None:
     assert model.agreement_.quorum == 4000
     np.testing.assert_allclose(model.coef_, [first.value, second.value], atol=0.05)
     assert model.predict([[0.5, 0.0]]).shape == (1,)
+
+
+@seeded
+def test_without_noise_it_is_least_squares_of_the_same_rows() -> None:
+    X, y, whose = confounded()
+    model = regressor(epsilon=1e5, effects="within", random_state=2)
+    told = model.fit(X, y, groups=whose).estimates()[1:]
+    people, table = People.of(whose, len(X)), np.column_stack([X, y])
+    table = (table - people.means(table)[whose]) * np.sqrt(people.weights)[:, None]
+    right = np.linalg.lstsq(table[:, :-1], table[:, -1], rcond=None)[0]
+    found = np.array([one.value for one in told])
+    np.testing.assert_allclose(found, right, atol=0.1 * told[-1].standard_error)
 
 
 @seeded
@@ -334,7 +344,7 @@ def test_a_person_moves_differences_by_no_more_than_the_form_says() -> None:
         whose = People(np.zeros(len(rows), dtype=int), 1)
         columns = [Numeric(name, -1, 1) for name in names]
         table, _, target, answers, whose = arranged(
-            "within", whose, rows[:, :2], columns[:2], columns[2], rows[:, 2]
+            whose, rows[:, :2], columns[:2], columns[2], rows[:, 2]
         )
         signal = mechanisms.Signal(target, answers, whose.reach)
         return clean(agreement, table, signal.encoded, whose).sums
@@ -355,8 +365,8 @@ def test_differences_of_people_who_vary_more_than_is_stated_fit_in() -> None:
     X, y, whose = confounded(people=200)
     columns = [Numeric("a", -1, 1), Numeric("b", -1, 1)]
     people, target = People.of(whose, len(X)), Numeric("y", -1, 1)
-    plain = arranged("within", people, X, columns, target, y)
-    tight = arranged("within", people, X, columns, target, y, 0.5)
+    plain = arranged(people, X, columns, target, y)
+    tight = arranged(people, X, columns, target, y, 0.5)
     for (rows, _, aim, answers, who), width in ((plain, 1.0), (tight, 0.5)):
         assert aim.upper == width
         squares = who.means(np.column_stack([rows, answers]) ** 2)
@@ -429,7 +439,7 @@ def test_no_errors_are_told_of_a_wave_that_cuts_most_people() -> None:
         ({"effects": "within"}, False, "Expected groups"),
         ({"effects": "fixed"}, True, "effects='fixed'"),
         ({"effects": "within", "family": "poisson"}, True, "family='linear'"),
-        ({"effects": "between", "per_record": True}, True, "no per_record"),
+        ({"effects": "within", "per_record": True}, True, "no per_record"),
         ({"spread": 0.5}, True, "effects='within'"),
         ({"effects": "within", "spread": 0.0}, True, "from 0.01 to 1"),
     ],
@@ -441,16 +451,12 @@ def test_effects_that_cannot_be_had_are_refused(parameters, grouped, words) -> N
 
 
 @seeded
-@pytest.mark.parametrize("effects", ["within", "random"])
-def test_whether_anybody_has_two_rows_is_told_by_no_refusal(effects) -> None:
+def test_whether_anybody_has_two_rows_is_told_by_no_refusal() -> None:
     """How many rows somebody has is theirs: fits go on, and noise alone has no errors."""
     X, y, _ = confounded(people=200, rows=1)
-    model = regressor(effects=effects, random_state=1).fit(X, y, groups=np.arange(200))
-    if effects == "within":
-        with pytest.raises(InfeasibleError):
-            model.estimates()
-    else:
-        assert max(model.variances_.between, model.variances_.within) <= 1
+    model = regressor(effects="within", random_state=1).fit(X, y, groups=np.arange(200))
+    with pytest.raises(InfeasibleError):
+        model.estimates()
 
 
 @seeded

@@ -99,17 +99,10 @@ def test_a_gap_is_split_as_oaxaca_and_blinder_did() -> None:
     assert found.answer.values == pytest.approx(expected, abs=0.03)
     rows = [row for (row,) in found.rows]
     assert rows == ["gap", "explained", "by age", "by hours", "by degree", "unexplained"]
-    report = moments.by_group().pay_gap("pay", "female", "male", FORMULA)
-    frame = report.to_frame()
-    median = np.median(records["pay"][women])
-    assert frame["lower"][0] <= median <= frame["upper"][0]
-    quarters = np.quantile(records["pay"][women | men], [0.25, 0.5, 0.75])
-    for quarter in range(4):
-        inside = (women | men) & (np.digitize(records["pay"], quarters) == quarter)
-        row = frame.iloc[3 + quarter]
-        assert row["lower"] - 0.005 <= women[inside].mean() <= row["upper"] + 0.005
-    assert "Unexplained" in str(report)
-    assert report.plot().get_title().startswith("pay: female less male")
+    assert "Unexplained" in str(found)
+    assert found.plot().get_title().startswith("pay: female less male")
+    own = moments.by_group()["female"].quantile("pay").to_frame()
+    assert own["lower"][0] <= np.median(records["pay"][women]) <= own["upper"][0]
 
 
 def test_one_group_s_model_is_that_of_its_sums_alone() -> None:
@@ -194,8 +187,7 @@ def test_what_cannot_be_asked_is_refused_with_a_remedy() -> None:
         (lambda: groups.decompose(FORMULA, "male", "male"), "two different groups"),
         (lambda: groups.fit("pay ~ age + sex"), "the same for everybody"),
         (lambda: groups.mean("sector"), "Condition"),
-        (lambda: groups.pay_gap("pay", "female", "male", "age ~ hours"), "formula of 'pay'"),
-        (lambda: groups.pay_gap("hours", "female", "male"), "Bands"),
+        (lambda: groups["female"].quantile("hours"), "bands"),
         (lambda: moments.fit(target="sex"), "target='sex'"),
     ):
         with pytest.raises(InvalidValueError, match=words):

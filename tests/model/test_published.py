@@ -156,7 +156,7 @@ def test_the_struct_has_the_fields_of_the_file_and_names_what_is_wrong(made) -> 
             type(file).from_dict({key: document[key] for key in document.keys() - {name}})
 
 
-# ---- whose a signature is; tests/cli/test_audit.py has what is wrong
+# ---- whose a signature is; tests/cli/test_verify.py has what is wrong
 def test_signatures_have_names_and_without_a_key_are_nobodys() -> None:
     agreement = propose()
     with Store() as store:

@@ -21,7 +21,6 @@ from typing import Any
 # What most commands come to import. What cannot be imported is left to the process itself.
 PRELOADED = [
     "anyio._backends._asyncio",
-    "blurfit.audit.agreements",
     "blurfit.cli",
     "blurfit_server.cli.administer",
     "blurfit_server.cli.serve",

@@ -1,19 +1,35 @@
-"""The command `blurfit-lab`: one command for each experiment, from people to a page."""
+"""The command `blurfit-lab`: a command for each experiment, and for the audit."""
 
 import json
 import os
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import click
 
 import blurfit
 from blurfit.cli import Commands
-from blurfit.cli._common import AnyFile, ExistingFile, command, for_scripts, watched, wrote
+from blurfit.cli._common import (
+    Answer,
+    AnyFile,
+    ExistingFile,
+    Picture,
+    command,
+    for_scripts,
+    save_picture,
+    watched,
+    wrote,
+)
+from blurfit.errors import InvalidValueError
 from blurfit.theory.moments import Neighbours
+from blurfit_lab.audit import CONFIDENCE, PAIRS, TRIALS
+
+if TYPE_CHECKING:
+    from blurfit_lab.audit.estimators import Range, Tables
 
 
 def _numbers(text: str) -> list[int]:
@@ -37,10 +53,10 @@ Figure = Literal["fig1a", "fig1b", "fig2a", "fig2b", "risk", "noise", "target"]
 
 def _command(
     example: str = "", *, answers: bool = False
-) -> Callable[[Callable[..., None]], click.Command]:
+) -> Callable[[Callable[..., Answer | None]], click.Command]:
     """Return a decorator for a command of the function's name, with an example in its help."""
 
-    def decorate(function: Callable[..., None]) -> click.Command:
+    def decorate(function: Callable[..., Answer | None]) -> click.Command:
         made = command(function.__name__, example, answers=answers)(function)
         made.epilog = f"Example: blurfit-lab {made.name} {example}" if example else None
         return made
@@ -348,14 +364,13 @@ def groups(*, asked: Collections) -> None:
 
 @_command()
 def histories(
-    what: Literal["diaries", "intercepts", "survival", "hazards"],
+    what: Literal["diaries", "survival", "hazards"],
     *,
     trials: int = 100,
     n: Numbers = "2^13,2^15,2^17",
     epsilon: Epsilons = "1,0.1",
 ) -> None:
-    """Measure fixed effects or random intercepts of diaries, times until an event, or log-odds of
-    one by waves.
+    """Measure fixed effects of diaries, times until an event, or log-odds of one by waves.
 
     Options:
         trials: Of 2^13 people; fewer of more.
@@ -374,11 +389,125 @@ def errata(*, out: AnyFile = Path("lab/docs/errata.md")) -> None:
     wrote(out)
 
 
+@_command("agreement.json --trials 200", answers=True)
+def audit(
+    file: ExistingFile | None,
+    *,
+    of: str | None,
+    set_: tuple[str, ...],
+    pair: tuple[str, ...],
+    rows: int = 30,
+    rows_each: int = 1,
+    row_wise: bool,
+    columns: int = 1,
+    features: tuple[float, float] = (-1, 1),
+    target: tuple[float, float] = (-1, 1),
+    labels: bool,
+    trials: int = TRIALS,
+    confidence: float = CONFIDENCE,
+    seed: int = 0,
+    liars: bool,
+    plot: Picture | None,
+) -> Answer:
+    """Attack what the agreement in FILE promises, or an estimator that you name with --of.
+
+    Exit code 1 if a promise is broken.
+
+    Options:
+        of: An estimator to attack instead, as module:Estimator.
+        set_: A parameter of it, as name=value with a JSON value.
+        pair: Neighbours to distinguish: target, features, middle, scale, or FIRST.csv,SECOND.csv
+            whose last column is the target. Default: all named ones.
+        rows: Rows of a named pair's tables.
+        rows_each: Rows of one person: then there are as many people as --rows, and the tables
+            differ in all rows of one of them.
+        row_wise: Do not pass the persons of the rows to the estimator.
+        columns: Features in these tables.
+        features: Their range.
+        target: Range of the target.
+        labels: The target is one of two classes, 0 and 1.
+        trials: Models to learn for each of two neighbours, and up to 50 times as many submissions.
+        confidence: Confidence of each lower bound; with --of, of all of them together.
+        seed: Seed of the crowd's noise.
+        liars: Let all other contributors lie, too: that breaks every promise that relies on them,
+            and none that the database's own noise keeps. (moment)
+    """
+    from blurfit_lab.audit.agreements import Lie, audit_agreement, lies
+    from blurfit_lab.audit.report import proofs_in_words, report
+
+    if (file is None) == (of is None):
+        raise click.UsageError("Give the FILE of an agreement, or --of module:Estimator.")
+    told: list[Lie] = []
+    tried: Any = {"trials": trials, "confidence": confidence, "seed": seed}
+    if of is None:
+        assert file is not None
+        agreement = blurfit.Agreement.load(file)
+        with watched("attack") as watch:
+            findings = audit_agreement(agreement, progress=watch, liars=liars, **tried)
+        if agreement.proofs:
+            told = lies(agreement, seed=seed)
+    else:
+        from blurfit_lab.audit.estimators import Range, audit_estimator, load_estimator
+
+        known = Range(rows, columns, features, target, labels, rows_each)
+        tables = [_tables(one, known) for one in pair or PAIRS]
+        sys.path.insert(0, str(Path.cwd()))  # for an estimator of your own, in this folder
+        estimator = load_estimator(of, dict(map(_setting, set_)))
+        findings = audit_estimator(estimator, tables, by_person=not row_wise, **tried)
+    subject = "agreement" if of is None else "estimator"
+    if plot is not None:
+        save_picture(findings.plot, plot)
+    words = [report(findings, confidence, subject), *([proofs_in_words(told)] if told else [])]
+    every = [*findings, *told]
+    broken = any(one.broken for one in every)
+    return Answer([one.to_dict() for one in every], words, code=1 if broken else 0)
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    name, sign, value = text.partition("=")
+    if not sign or not name:
+        raise InvalidValueError(f"Expected --set={text!r} to be name=value, such as epsilon=1.")
+    try:
+        return name, _tuples(json.loads(value))
+    except json.JSONDecodeError:
+        return name, value  # a word, such as accounting=exact
+
+
+def _tuples(value: Any) -> Any:
+    """Turn lists into tuples, which is how Python writes bounds."""
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
+
+
+def _tables(pair: str, known: "Range") -> "Tables":
+    """Return a named pair of tables, or read the pair in two files."""
+    from blurfit_lab.audit.estimators import Tables, pair_of
+
+    if "," not in pair:
+        return pair_of(pair, known)
+    first, second = (_table(Path(place), labels=known.labels) for place in pair.split(",", 1))
+    return Tables(pair, first, second)
+
+
+def _table(path: Path, *, labels: bool) -> tuple[Any, Any]:
+    import numpy as np
+
+    try:
+        values = np.loadtxt(path, delimiter=",", skiprows=1, ndmin=2)
+    except (OSError, ValueError):  # whose own message would tell a value
+        raise InvalidValueError(
+            f"Expected {str(path)!r} to be a CSV file of numbers under one line of names."
+        ) from None
+    y = values[:, -1]
+    return values[:, :-1], y.astype(np.int64) if labels else y
+
+
 @click.group(
     cls=Commands,
-    commands=[reproduce, rivals, everywhere, coverage, tables, groups, histories, public, errata],
+    commands=[
+        *(reproduce, rivals, everywhere, coverage, tables, groups, histories, public, errata, audit)
+    ],
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.version_option(blurfit.__version__, prog_name="blurfit-lab")
 def main() -> None:
-    """Compare blurfit with its rivals, and run the paper's experiments again."""
+    """Compare blurfit with its rivals, attack its guarantees, and run the paper's experiments."""

@@ -10,13 +10,12 @@ from blurfit_lab.experiments.histories import (
     SLOPES,
     diaries,
     diary,
+    differences,
     exits,
     hazards,
-    intercepts,
     leavers,
     likelihood,
     survival,
-    weighted,
 )
 from blurfit_lab.experiments.lines import Collections
 
@@ -26,9 +25,7 @@ seeded = pytest.mark.filterwarnings("ignore::blurfit.errors.NotPrivateWarning")
 def test_fixed_effects_do_not_see_what_stays_the_same_in_a_person() -> None:
     x, y = diary(20_000, 0.0, 1)
     rows, whose = x.reshape(-1, 5), np.repeat(np.arange(20_000), 8)
-    found, moved = (
-        weighted((rows, target.ravel(), whose), 0.0)[1:] for target in (y, y + x[:, :1, 0])
-    )
+    found, moved = (differences((rows, target.ravel(), whose)) for target in (y, y + x[:, :1, 0]))
     assert np.abs(found - moved).max() < 1e-12
     assert np.abs(found - BETA).max() < 0.02  # but for clipping
 
@@ -45,8 +42,6 @@ def test_a_cell_of_each(monkeypatch) -> None:
     found = diaries(Collections([2048], [8.0], 4))
     assert found["ratio"].between(0.8, 2).all()  # of four trials
     assert (found["coverage"] > 0.5).all()
-    levels = intercepts(Collections([2048], [8.0], 4))
-    assert (levels["private"] < levels["one row"]).all()
     one = survival(Collections([4096], [8.0], 4)).iloc[0]
     assert one["privacy adds"] < one["without privacy"]
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from blurfit import Binary, Numeric, Schema
-from blurfit.audit.agreements import audit
 from blurfit_lab import rivals
+from blurfit_lab.audit.agreements import audit
 from blurfit_lab.rivals.rival import PureRival, coefficients
 
 EPSILON, DELTA, ROWS = 1.0, 1e-3, 12

@@ -10,9 +10,9 @@ from scipy.special import expit
 from scipy.stats import chi, gamma, kstest, norm
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
-from blurfit.audit.examination import examine
 from blurfit.learning.sums import Statistics
 from blurfit.theory.gaussian import mu_of
+from blurfit_lab.audit.examination import examine
 from blurfit_lab.rivals import (
     GradientPerturbationClassifier,
     GradientPerturbationRegressor,

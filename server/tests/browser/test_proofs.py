@@ -9,10 +9,10 @@ from playwright.sync_api import Browser, Page, expect
 
 from blurfit import Agreement, Numeric, Schema
 from blurfit import protocol as tokens
-from blurfit.audit.agreements import verdicts
 from blurfit.contributor.blur import PROOF_BYTES, blur, proved_with
 from blurfit.messages.submissions import new_key, public_key, unseal
 from blurfit.proofs.field import MODULUS
+from support.proofs import verdicts
 
 from .conftest import opened_at_both, two_services
 
@@ -95,7 +95,7 @@ def believed(agreement: Agreement, first: bytes, second: bytes) -> list[bool]:
     names = layouts[0].identifiers(rows[0])
     assert np.array_equal(names, layouts[1].identifiers(rows[1]))
     words = [layout.words(one) for layout, one in zip(layouts, rows, strict=True)]
-    return verdicts(agreement.proving.prio3, *words, names).tolist()
+    return verdicts(*words, names, prio3=agreement.proving.prio3).tolist()
 
 
 def test_the_field_is_that_of_python_at_its_ends_too(run) -> None:

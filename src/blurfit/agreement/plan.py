@@ -115,7 +115,7 @@ class Plan(Fingerprinted):
 
     CALLED = "a plan"
     release: ClassVar = "at quorum"
-    kept: ClassVar = 1.0  # contributors send rows as they are
+    differences: ClassVar = False  # contributors send rows as they are
     STATED: ClassVar = {"format": "blurfit-plan", "version": 1, "rule": RULE}
     DOCUMENT = PlanDocument
 
@@ -437,9 +437,7 @@ class HeldWaves:
     discrete noise they are (ε, δ)-DP (`blurfit.theory.planning` has both proofs). Each release is
     an agreement of its own, which states what it keeps by itself: (ε_k, f_kδ). A wave between the
     first and the last may read one of each k rows, k public: whoever is not read loses nothing, and
-    the others no more than in a wave of all rows. Other sums of the same rows may be released
-    beside the waves, before the first map, each with a share of μ² of its own (`beside`): the waves
-    share what is left.
+    the others no more than in a wave of all rows.
 
     Contributors send once, and are divided among waves (`Plan`). The course is the same
     (`blurfit.model.course`); what differs is who is in a wave, and how much of μ it has.
@@ -449,15 +447,14 @@ class HeldWaves:
             would spend everything at once.
         stages: what each wave sends, and its share of the μ² of all waves.
         local: (ε, δ) of each blurred record, over all waves, where that is asked for.
-        kept: how much of the mean of each person's rows was left in them: all of it (1), none
-            (0, differences within people), or a part (`blurfit.estimators.people`).
+        differences: whether rows are differences from their person's mean
+            (`blurfit.estimators.people`).
     """
 
     in_all: Agreement
     stages: planning.Stages
     local: tuple[float, float] | None = None
-    kept: float = 1.0
-    beside: tuple[float, ...] = ()
+    differences: bool = False
 
     def __len__(self) -> int:
         return len(self.stages.stages)
@@ -465,13 +462,7 @@ class HeldWaves:
     @property
     def fractions(self) -> tuple[float, ...]:
         """The share of μ² of each wave."""
-        left = 1 - math.fsum(self.beside)
-        return tuple(left * share for share in self.stages.fractions)
-
-    @property
-    def releases(self) -> int:
-        """How many releases share μ: waves, and those beside them."""
-        return len(self) + len(self.beside)
+        return self.stages.fractions
 
     @property
     def schema(self) -> Schema:
@@ -507,7 +498,7 @@ class HeldWaves:
     def mu(self) -> float:
         """μ of all waves together, which with their shares of δ keeps the fit's (ε, δ)."""
         fit = self.in_all
-        return planning.shared_mu(fit.epsilon, fit.delta, self.releases, DISCRETE_SHARE)
+        return planning.shared_mu(fit.epsilon, fit.delta, len(self), DISCRETE_SHARE)
 
     @property
     def mus(self) -> tuple[float, ...]:
@@ -525,10 +516,6 @@ class HeldWaves:
         for place in range(len(self)):
             self._terms(self.fractions[place], self.quorums[place])
         return self.following((), None)
-
-    def another(self, schema: Schema, place: int) -> Agreement:
-        """Return the agreement of a release beside the waves, of other columns of the same rows."""
-        return Agreement.propose(schema, self._terms(self.beside[place], self.in_all.quorum))
 
     def following(self, follows: tuple[str, ...], chart: Announced | None) -> Agreement:
         """Return the agreement of the wave after these releases, with this map."""

@@ -102,9 +102,8 @@ use: Learn from files, and use a model
   fit         Fit a model to published MOMENTS: any column by any others, at no cost in privacy.
   predict     Predict for each row of a TABLE (.csv, .xlsx, .parquet) with a published MODEL.
   statement   Print the privacy statement of a published model or of moments in FILE.
-audit: Check what is promised
+verify: Check what is published
   verify      Check who signed a model, moments or a receipt (FILE), and say what that shows.
-  audit       Attack what the agreement in FILE promises, or an estimator that you name with --of.
 """
 # Other distributions add commands by an entry point in this group, a table like the one above in
 # the package of the modules that it names.

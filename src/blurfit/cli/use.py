@@ -315,14 +315,8 @@ def _groups(
         models = groups.fit(formula)
         found, words = models.coefficients, f"{groups.counts()}\n\n{models}"
     else:
-        aim = release.formula(formula).target
         found = groups.decompose(formula, *gap)
         words = str(found)
-        if any(
-            isinstance(one, bf.Bands) and one.of == (aim,)
-            for one in release.agreement.schema.features
-        ):
-            words = str(groups.pay_gap(aim, *gap, formula))
     if picture is not None:
         common.save_picture(found.plot, picture)
     if table is not None:

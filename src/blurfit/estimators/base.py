@@ -379,7 +379,7 @@ class PerturbationEstimator(BaseEstimator):  # type: ignore[misc]
         assert isinstance(found, MomentCalibration)
         if not self.per_record:
             require_room(agreement, rows)
-        mu, releases = (found.mu, 1) if waves is None else (waves.mu, waves.releases)
+        mu, releases = (found.mu, 1) if waves is None else (waves.mu, len(waves))
         # Of the thousandth of δ that a release keeps back for discrete noise less than a tenth is
         # used (`blurfit.agreement.numbers`); half of it is counted, once for each.
         kept_back = releases * DISCRETE_SHARE / 2 * self.delta

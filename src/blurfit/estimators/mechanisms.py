@@ -83,7 +83,6 @@ SHARES_OF_DIFFERENCES: tuple[tuple[StageKind, float], ...] = (
     ("residual", 0.75),
 )
 Table = tuple[AnyArray, tuple[Feature, ...]]  # values, and what each column of them is
-SHARES_BESIDE = 0.05, 0.05  # of people's means, and of differences, for random intercepts
 
 
 def public_ball(dimension: int, rows: int, epsilon: float, delta: float, *, label: bool) -> float:
@@ -289,16 +288,13 @@ class MomentPerturbation(PerturbationEstimator):
         calibration = in_all.calibration
         assert isinstance(calibration, MomentCalibration)
         counts, mu = self._family() == "poisson", mu_of(self.epsilon, calibration.model.delta)
-        effects = getattr(self, "effects", "pooled")
-        apart = effects in ("within", "random")
+        apart = getattr(self, "effects", "pooled") == "within"
         stages = stages_for(schema, rows, self.waves, counts=counts, mu=mu, differences=apart)
-        beside = SHARES_BESIDE if effects == "random" else ()
-        if stages is None and not beside:
+        if stages is None:
             return None
-        stages = stages or Stages(task_of(schema, counts=counts), (Stage("joint", 1.0),))
         local = self.local_epsilon, self.local_delta
         given: Any = None if None in local else local
-        return HeldWaves(in_all, stages, given, 0.0 if effects == "within" else 1.0, beside)
+        return HeldWaves(in_all, stages, given, apart)
 
     def _spent_in_words(self) -> tuple[str, ...]:
         if self.public_X is not None or isinstance(self._one_model().aim, Categorical):
@@ -359,9 +355,9 @@ class MomentPerturbation(PerturbationEstimator):
         first = start.next_agreement()
         self._spend(first, count, waves)
         table, random = (values, columns), self._seeded()
-        course, beside = self._course(start, first, table, signal, caveats, people, random)
+        course = self._course(start, first, table, signal, caveats, people, random)
         self.plan_ = course.agreed if isinstance(course.agreed, HeldWaves) else None
-        self.releases_ = (*course.releases, *beside)
+        self.releases_ = course.releases
         self.moments_ = course.releases[0]
         if public is None:
             return [course.model()]
@@ -383,8 +379,8 @@ class MomentPerturbation(PerturbationEstimator):
         caveats: tuple[str, ...],
         people: People | None,
         random: Any,
-    ) -> tuple[Course, tuple[PublishedMoments, ...]]:
-        """Return all that leaves, blurred: waves, and releases beside. It has been spent for."""
+    ) -> Course:
+        """Return all that leaves, blurred. It has been spent for."""
         (values, columns), schema = table, course.agreed.schema
         rows = Rows(values, signal.encoded, columns, people, features=schema.features)
         if _is_weighted(schema):
@@ -402,7 +398,7 @@ class MomentPerturbation(PerturbationEstimator):
         waves, course = course.agreed, course.then(release(first))
         for stride in waves.strides[1:] if isinstance(waves, HeldWaves) else ():
             course = course.then(release(course.next_agreement(), stride))
-        return course, ()
+        return course
 
     def _schema(self, columns: tuple[Feature, ...], target: Question) -> Schema:
         """Return what a row is, with what the formula or the schema derives; and what may be

@@ -29,10 +29,8 @@ nobody recorded, that mixes two questions, which can be asked apart:
 | effects | a person's rows become | what is learned |
 | --- | --- | --- |
 | "within" | each row less the mean of the person's rows | what changes when a person does |
-| "between" | one row, their mean | how people of different means differ |
-| "random" | each row less a part of their mean | both together, as precisely as can be |
 
-Means lie within the bounds, and are rows like any others. Differences of a column of width w may be
+Differences of a column of width w may be
 almost w, but **the mean of their squares over a person's rows is at most (w/2)²**: numbers between
 two ends have no larger variance. So in units of w/2, with ω_j their weights and ρ² = Σω_j², the
 mean over a person's rows of zzᵀ, z = (c, u), is positive semidefinite, its block of u has a trace
@@ -47,10 +45,6 @@ alone, which biases nothing if the mean is linear; where the target does, it bia
 concern few. A person with one row counts, without adding anything; whether anybody has two is not
 looked up, as it would tell of that person, so where nobody has, noise alone is released, and errors
 are refused. The constant differs from person to person, and none is learned.
-
-`effects="random"` is for levels of people that have nothing to do with the features: then rows and
-means tell the same slopes, and count as much as is best with the noise
-(`blurfit.estimators.intercepts`). Where they do have to do with each other, only "within" is right.
 
 **Without `groups`** a row is taken for a person. Where that is visibly wrong, a warning says what
 is not promised: an index that repeats, or a column with a name like "patient" whose values repeat.
@@ -71,10 +65,10 @@ from blurfit.errors import InvalidValueError, NotPrivateWarning
 from blurfit.estimators.rows import design
 from blurfit.schema.columns import Categorical, Feature, Numeric
 
-Effects = Literal["pooled", "within", "between", "random"]
+Effects = Literal["pooled", "within"]
 GOLDEN = (math.sqrt(5) - 1) / 2  # φ
 RUN = 8  # rows that lie together, which are read faster
-EFFECTS: tuple[Effects, ...] = ("pooled", "within", "between", "random")
+EFFECTS: tuple[Effects, ...] = ("pooled", "within")
 
 # id, customer_id, "Customer ID"; person, userID, "patient no"; not customer: that may be yes or no
 _PERSON = re.compile(
@@ -173,17 +167,14 @@ def one_of_each(count: int, stride: int) -> IntArray:
 
 
 def arranged(
-    effects: Effects,
     people: People,
     values: AnyArray,
     columns: Sequence[Feature],
     target: Numeric,
     answers: FloatArray,
     spread: float = 1.0,
-    kept: float = 1.0,
 ) -> tuple[FloatArray, tuple[Numeric, ...], Numeric, FloatArray, People]:
-    """Return each person's differences from their own mean, or that mean, as rows with bounds; or
-    rows in which a part of it is `kept`, for random intercepts.
+    """Return each person's differences from their own mean, as rows with bounds.
 
     Differences of people who vary by more than the share `spread` of what bounds allow are made
     smaller: by the features all of a person alike, and then by the target its own.
@@ -194,25 +185,14 @@ def arranged(
         if isinstance(column, Numeric):
             np.clip(table[:, place], column.lower, column.upper, out=table[:, place])
     rows = design(table, whole)
-    bounds = _bounds(whole)
-    means = people.means(rows)
-    if effects == "between":
-        rows, people = means, People(np.arange(people.count), people.count)
-    elif effects == "random":
-        rows = rows - ((1 - kept) * (means - [one.centre for one in bounds]))[people.codes]
-        people = People(people.codes, people.count, 2.0)
-    else:
-        rows = rows - means[people.codes]
-        bounds = [
-            Numeric(one.name, -spread * one.width / 2, spread * one.width / 2) for one in bounds
-        ]
-        sizes = np.sqrt(people.means(rows**2)) / [one.upper for one in bounds]
-        shrunk = np.maximum(
-            1.0, sizes[:, :-1].max(axis=1)
-        )  # by features alone: that biases nothing
-        rows /= shrunk[people.codes, None]
-        rows[:, -1] /= np.maximum(1.0, sizes[:, -1] / shrunk)[people.codes]
-        people = People(people.codes, people.count, 2.0 / spread)
+    rows = rows - people.means(rows)[people.codes]
+    ends = [spread * one.width / 2 for one in _bounds(whole)]
+    bounds = [Numeric(one.name, -end, end) for one, end in zip(_bounds(whole), ends, strict=True)]
+    sizes = np.sqrt(people.means(rows**2)) / ends
+    shrunk = np.maximum(1.0, sizes[:, :-1].max(axis=1))  # by features alone: that biases nothing
+    rows /= shrunk[people.codes, None]
+    rows[:, -1] /= np.maximum(1.0, sizes[:, -1] / shrunk)[people.codes]
+    people = People(people.codes, people.count, 2.0 / spread)
     return rows[:, :-1], tuple(bounds[:-1]), bounds[-1], rows[:, -1], people
 
 

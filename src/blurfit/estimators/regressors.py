@@ -1,23 +1,15 @@
 """Linear regression by either mechanism, and counts by sums alone, learned from blurred sums."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin  # type: ignore[import-untyped]
 
-from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.plan import HeldWaves
 from blurfit.data import AnyArray, FloatArray
 from blurfit.errors import InvalidValueError, one_of
 from blurfit.estimators.base import PerturbationEstimator, Signal, free_name
-from blurfit.estimators.intercepts import (
-    between_and_within,
-    in_words,
-    told_by,
-    with_components,
-)
-from blurfit.estimators.mechanisms import InputPerturbation, MomentPerturbation, Table
+from blurfit.estimators.mechanisms import InputPerturbation, MomentPerturbation
 from blurfit.estimators.people import EFFECTS, Effects, People, arranged
 from blurfit.estimators.rows import (
     bounded_columns,
@@ -26,11 +18,8 @@ from blurfit.estimators.rows import (
     refuse_unless_binary,
     without_answers,
 )
-from blurfit.learning.components import choose_kept
 from blurfit.learning.public_features import Family
-from blurfit.model.course import Course
 from blurfit.model.model import PublishedModel, predicted
-from blurfit.model.release import PublishedMoments
 from blurfit.schema.columns import Feature, Numeric
 from blurfit.schema.schema import Schema
 
@@ -134,9 +123,8 @@ class MomentPerturbationRegressor(MomentPerturbation, PerturbationRegressor):
             of whose mean is linear. It takes public rows, or waves of which the last is Newton's.
         effects: of the rows that `groups` names people of: "pooled" compares all; "within" each
             person's rows with each other, so that whatever stays the same in a person cancels
-            (fixed effects), and predictions are differences from their mean; "between" their
-            means; "random" both, with a random intercept of each person, whose variance
-            `variances_` tells (`blurfit.estimators.people`).
+            (fixed effects), and predictions are differences from their mean
+            (`blurfit.estimators.people`).
         spread: with "within", how much a person's own rows vary at most, as a share of what the
             bounds allow (from one end to the other in turn is 1). People who vary more count less.
             Public, never the data's: 0.5, say, for numbers that nobody moves across their range.
@@ -161,9 +149,7 @@ class MomentPerturbationRegressor(MomentPerturbation, PerturbationRegressor):
         model_: the `PublishedModel`: predictions from records, standard errors, files.
         moments_: the first of `releases_`, of all rows with the share of the promise that it had:
             `moments_.fit("income ~ age")`, correlations, files.
-        releases_: the `PublishedMoments` of each wave, in their order; with effects="random" those
-            of people's means and of differences are the last two.
-        variances_: with effects="random", the `VarianceComponents` between and within people.
+        releases_: the `PublishedMoments` of each wave, in their order.
         plan_: the `HeldWaves`: what each wave sent, and its share of μ²; None for one.
         guarantee_: a `FitGuarantee`, in numbers and in words.
         agreement_: the contract that all releases together keep.
@@ -233,47 +219,10 @@ class MomentPerturbationRegressor(MomentPerturbation, PerturbationRegressor):
         target = signal.target
         assert isinstance(target, Numeric)
         values, columns, target, answers, people = arranged(
-            self.effects, people, values, columns, target, signal.answers, self.spread
+            people, values, columns, target, signal.answers, self.spread
         )
         signal = Signal(target, answers, people.reach)
-        models = super()._fit(values, columns, signal, people)
-        if self.effects == "random":
-            assert self.plan_ is not None
-            told = with_components(models[0], self.releases_, self.plan_.kept)
-            self.model_, self.variances_ = told
-            return [self.model_]
-        return models
-
-    def _course(
-        self,
-        course: Course,
-        first: Agreement,
-        table: Table,
-        signal: Signal,
-        caveats: tuple[str, ...],
-        people: People | None,
-        random: Any,
-    ) -> tuple[Course, tuple[PublishedMoments, ...]]:
-        waves, target = course.agreed, signal.target
-        if self.effects != "random":
-            return super()._course(course, first, table, signal, caveats, people, random)
-        assert isinstance(waves, HeldWaves)
-        assert isinstance(target, Numeric)
-        assert people is not None
-        beside = between_and_within(waves, people, *table, signal, random, caveats)
-        facts = waves.mus[-1], len(waves) > 1
-        kept = choose_kept(*told_by(*beside), *facts)
-        values, columns, target, answers, people = arranged(
-            "random", people, *table, target, signal.answers, kept=kept
-        )
-        course, table = Course(replace(waves, kept=kept)), (values, columns)
-        signal = Signal(target, answers, people.reach)
-        found, _ = super()._course(course, first, table, signal, caveats, people, random)
-        return found, beside
-
-    def _spent_in_words(self) -> tuple[str, ...]:
-        told = super()._spent_in_words()
-        return (in_words(self.variances_), *told) if self.effects == "random" else told
+        return super()._fit(values, columns, signal, people)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

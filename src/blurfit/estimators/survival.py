@@ -131,7 +131,7 @@ class MomentPerturbationSurvival(PerturbationEstimator):
         caveats = () if self.random_state is None else (SEEDED,)
         for caveat in caveats:
             warn_caller(caveat)
-        random, releases = self._seeded(), 1 if waves is None else waves.releases
+        random, releases = self._seeded(), 1 if waves is None else len(waves)
         for _ in range(releases):
             if course.releases:
                 agreement = self._next(course)

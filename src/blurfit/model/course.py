@@ -486,8 +486,7 @@ class Course:
                 "Hazards are no model of one column: Course.survival(), or `blurfit fit` with the "
                 "plan and its releases, tells them."
             )
-        found = self.releases[0].fit() if len(self.agreed) == 1 else _model(self)
-        return _of_fit(found, self.agreed) if isinstance(self.agreed, HeldWaves) else found
+        return self.releases[0].fit() if len(self.agreed) == 1 else _model(self)
 
     def best_model(self) -> tuple[PublishedModel | None, str | None]:
         """Return the model of as many waves as allow one, or why there is none."""
@@ -563,26 +562,6 @@ def _model(course: Course) -> PublishedModel:
     )
 
 
-def _of_fit(model: PublishedModel, plan: HeldWaves) -> PublishedModel:
-    """Return a fit's model under the promise of all of its releases, with the constant of people.
-
-    Of rows in which only a part k of each person's mean was kept, the constant is k times theirs;
-    slopes are the same. In units of the columns that is one coefficient divided by k.
-    """
-    if len(plan) == 1:
-        model = replace(model, agreement=plan.in_all)
-    if plan.kept in (0, 1):
-        return model
-    weights = np.array(model.weights)
-    weights[:, 0] /= plan.kept
-    told = units(plan.schema, model.target, model.features)
-    square = told.matrix[:, list(told.places)]
-    turn = square @ np.diag([1 / plan.kept, *np.ones(len(square) - 1)]) @ np.linalg.inv(square)
-    offset = told.offset - turn @ told.offset
-    found = tuple(one.through(turn, offset) for one in model.inference)
-    return replace(model, weights=weights, inference=found)
-
-
 def _method(plan: Waves, releases: Sequence["PublishedMoments"]) -> str:
     later = zip(plan.kinds[1:], releases[1:], strict=False)
     of_later = ("mean" if learns_mean(_chart_of(one)) else kind for kind, one in later)
@@ -621,7 +600,7 @@ def _first(plan: Waves, release: "PublishedMoments") -> Belief:
     if isinstance(plan, Plan) and plan.task == "number":
         psi = information(plan.honest[0], plan.mus[0], size)
         mean = mean_alone("number", psi, size, followed=True)
-    facts: dict[str, Any] = {"mean": mean, "differences": plan.kept < 1}
+    facts: dict[str, Any] = {"mean": mean, "differences": plan.differences}
     return first_belief(sums, linear_bayes(sums), plan.task, plan.count_bound, **facts)
 
 

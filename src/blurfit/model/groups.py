@@ -2,7 +2,7 @@
 
     groups = moments.by_group()
     groups.fit("income ~ age + hours").differences("south")
-    groups.pay_gap("income", "female", "male", "income ~ age + hours")
+    groups.decompose("income ~ age + hours", "female", "male")
 
 Each group's sums stand in the release (`blurfit.theory.coded`), so all of this is post-processing,
 and costs no privacy. The model of everybody is `moments.fit`, as of any release; with the group
@@ -20,15 +20,14 @@ import numpy as np
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.statement import Promise
-from blurfit.data import FloatArray
-from blurfit.errors import InfeasibleError, InvalidValueError, optional
+from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.learning import tables as reading
 from blurfit.learning.groups import Fitted, GroupSums, decomposed, fit_groups
 from blurfit.learning.inference import Inference
 from blurfit.learning.sums import JointSums
 from blurfit.learning.tables import Answer
 from blurfit.model.model import PublishedModel
-from blurfit.model.tables import EVEN, Answers, Asked, bands_of, levels_of, limits_of
+from blurfit.model.tables import Answers, Asked, limits_of
 from blurfit.schema.columns import Categorical
 from blurfit.schema.formulas import Formula
 from blurfit.schema.schema import Units, units
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
     from blurfit.model.release import PublishedMoments
 
 OWN = "Each group has its own spread around its own model, within which people spread evenly."
-QUARTERS = ("lowest", "second", "third", "highest")
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,26 +169,6 @@ class ByGroup:
         parts = title, ("part",), rows, answer, confidence
         return self.moments.answers(*parts, assumes=(meant, OWN))
 
-    def pay_gap(
-        self,
-        pay: str,
-        one: str,
-        other: str,
-        formula: str | None = None,
-        *,
-        confidence: float = 0.95,
-    ) -> "PayGap":
-        """Report the gap in pay between two groups: medians, who is in which quarter of the pay,
-        and what a model explains of the gap between the means.
-
-        Medians and quarters need Bands of the pay in the schema. `formula` is of the model that
-        explains (default: by all other questions).
-        """
-        if formula is not None and self.moments.formula(formula).target != pay:
-            raise InvalidValueError(f"Expected a formula of {pay!r}, and got {formula!r}.")
-        figures = _pay_figures(self, pay, one, other, confidence)
-        return PayGap(figures, self.decompose(formula, one, other, confidence=confidence))
-
     def _fitted(
         self, asked: Formula, chosen: Sequence[str] | None = None, *, common: bool = False
     ) -> tuple[Fitted, Units, list[int], dict[str, str]]:
@@ -300,99 +278,6 @@ class GroupModels:
         told = f"{title} by {by}", (by, "coefficient"), rows, answer, self.confidence
         more: dict[str, Any] = {"assumes": (OWN, *notes), "hypothesis": self._equal()}
         return self.groups.moments.answers(*told, **more)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class PayGap:
-    """Medians, quarters, and what a model explains: print it, draw it, or take its tables."""
-
-    figures: Answers
-    explained: Answers
-
-    def to_frame(self) -> Any:
-        """Return both tables as one pandas DataFrame."""
-        explained = self.explained.to_frame().rename(columns={"part": "figure"})
-        return optional("pandas").concat([self.figures.to_frame(), explained], ignore_index=True)
-
-    def plot(self, ax: Any = None) -> Any:
-        """Draw what is explained and what is not, by matplotlib; return the axes."""
-        return self.explained.plot(ax)
-
-    def __repr__(self) -> str:
-        return f"{self.figures}\n\n{self.explained}"
-
-    def _repr_html_(self) -> str:
-        return self.figures._repr_html_() + self.explained._repr_html_()
-
-
-def _pay_figures(groups: ByGroup, pay: str, one: str, other: str, confidence: float) -> Answers:
-    """Return medians of two groups, their gap, and the share of the first in each quarter of the
-    pay of both, from the bands.
-
-    All of them are functions of the numbers of people in each band of each group, whose noises go
-    together as those of the groups' sums do; errors follow to first order.
-    """
-    bands, edges = bands_of(groups.moments.agreement.schema, pay)
-    places = [groups._place(name) for name in (one, other)]
-    found = []
-    for place in places:
-        sums = groups.sums.block(place)
-        found.append(reading.counts(sums, levels_of(sums, bands)))
-    spread = groups.sums.spread[np.ix_(places, places)]
-    unit = found[0].noise / (spread[0, 0] or 1.0)
-    cells = np.concatenate([each.values for each in found])
-    whole = float(cells.sum())
-    likely = np.maximum(cells, 0.0) / np.maximum(cells, 0.0).sum()
-    sampling = whole * (np.diag(likely) - np.outer(likely, likely))
-    noise = np.kron(spread, unit)
-    step = 1e-4 * whole
-    start = _figures(cells, edges)
-    steps = step * np.eye(len(cells))
-    slopes = np.array([_figures(cells + by, edges) - _figures(cells - by, edges) for by in steps])
-    change = slopes.T / (2 * step)
-    answer = Answer(start, change @ sampling @ change.T, change @ noise @ change.T)
-    open_by = [
-        reading.quantile(reading.shares(each), edges, 0.5)[1] for each in found
-    ]  # which refuses a median that the noise hides
-    rows = (
-        f"median of {one}",
-        f"median of {other}",
-        f"median of {one} less that of {other}",
-        *(f"share of {one} in the {quarter} quarter" for quarter in QUARTERS),
-    )
-    beyond = np.array([*open_by, sum(open_by), *_left_open(cells, edges)])
-    told = f"Pay gap: {pay} of {one} and {other}", ("figure",), rows, answer, confidence
-    return groups.moments.answers(*told, beyond=beyond, assumes=(EVEN,))
-
-
-def _figures(cells: FloatArray, edges: FloatArray) -> FloatArray:
-    """Return both medians, their difference, and the shares of the first group in each quarter."""
-    first, second = np.maximum(cells, 1e-9).reshape(2, -1)
-    below = [np.concatenate([[0.0], np.cumsum(each)]) for each in (first, second, first + second)]
-    medians = [np.interp(each[-1] / 2, each, edges) for each in below[:2]]
-    quarters = np.interp(np.linspace(0, 1, 5) * below[2][-1], below[2], edges)
-    inside = np.diff(np.interp(quarters, edges, below[0]))
-    return np.array([*medians, medians[0] - medians[1], *(4 * inside / below[2][-1])])
-
-
-def _left_open(cells: FloatArray, edges: FloatArray) -> FloatArray:
-    """Return how far the share of the first group in each quarter may be off because people are
-    taken as evenly spread within a band.
-
-    Where a density f is nearly linear, the people below a point are off by at most (h/8)·|f_j −
-    f_k|, h the width of its band k and j a neighbour. That moves the end of a quarter by as much of
-    the density w of both groups, over w_k, which takes back what they have in common. So what is
-    left is (h/8)·max_j|f_j − f_k·w_j/w_k|.
-    """
-    counts, widths = np.maximum(cells, 1e-9).reshape(2, -1), np.diff(edges)
-    f, w = counts[0] / widths, counts.sum(axis=0) / widths
-    below = np.concatenate([[0.0], np.cumsum(counts.sum(axis=0))])
-    ends = np.searchsorted(below, np.array([0.25, 0.5, 0.75]) * below[-1], side="right") - 1
-    off = [
-        float(widths[k] / 8 * np.abs((f - f[k] * w / w[k])[max(k - 1, 0) : k + 2]).max())
-        for k in ends
-    ]
-    return np.array([off[0], off[0] + off[1], off[1] + off[2], off[2]]) * (4 / float(below[-1]))
 
 
 def fit_common(moments: "PublishedMoments", asked: Formula) -> PublishedModel:

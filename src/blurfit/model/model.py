@@ -43,7 +43,7 @@ from blurfit.errors import (
 from blurfit.learning.inference import Errors, Estimate, Inference
 from blurfit.messages.signing import SIGNATURES, Signature
 from blurfit.model.effects import ModelQuestions
-from blurfit.model.summary import Results, Summary, as_graph, as_pipeline, plot_model
+from blurfit.model.summary import Results, Summary, as_pipeline, plot_model
 from blurfit.schema.columns import Categorical, Numeric, Question
 from blurfit.schema.schema import INTERCEPT, Coefficients, Units, units, values
 from blurfit.theory.moments import LocalGuarantee, require_local
@@ -593,7 +593,6 @@ class PublishedModel(PublishedFile, ModelQuestions):
     # ---- files
 
     to_sklearn = as_pipeline
-    to_onnx = as_graph
 
     def _contents(self) -> dict[str, Any]:
         same = msgspec.to_builtins({name: getattr(self, name) for name in _SAME}, enc_hook=float)

@@ -1,5 +1,5 @@
-"""A model for people and for other tools: its summary and pictures, and what statsmodels,
-scikit-learn and ONNX know it by.
+"""A model for people and for other tools: its summary and pictures, and what statsmodels and
+scikit-learn know it by.
 
 **The summary** is one table, as text, Markdown or HTML. Coefficients are the unbiased ones with
 honest errors, in the user's units; what predictions are made with, which the noise may have shrunk,
@@ -405,7 +405,7 @@ class Results:
         return self.model.summary(1 - alpha)
 
 
-_FAR = 1e38  # stands for what was not said, beyond any answer of ONNX's short numbers
+_FAR = 1e38  # stands for what was not said, beyond any answer
 
 
 def as_pipeline(model: "PublishedModel") -> Any:
@@ -430,25 +430,12 @@ def as_pipeline(model: "PublishedModel") -> Any:
     return pipeline
 
 
-def as_graph(model: "PublishedModel") -> bytes:
-    """Return the pipeline of `to_sklearn` as an ONNX graph; needs the extra [onnx]."""
-    kinds = optional("skl2onnx.common.data_types")
-    word, number = kinds.StringTensorType([None, 1]), kinds.FloatTensorType([None, 1])
-    inputs = [
-        (feature.name, word if isinstance(feature, Categorical) else number)
-        for feature in _features(model)
-    ]
-    found = optional("skl2onnx").to_onnx(as_pipeline(model), initial_types=inputs)
-    graph: bytes = found.SerializeToString()
-    return graph
-
-
 def _features(model: "PublishedModel") -> list[Any]:
     features: list[Any] = [model.agreement.schema.question(name) for name in model.features]
     if derived := [one.name for one in features if one.of]:
         raise InfeasibleError(
             f"Expected features that are asked, and {', '.join(derived)} is computed from answers, "
-            "which these formats do not do. Predict with blurfit itself, or in R."
+            "which scikit-learn does not do. Predict with blurfit itself, or in R."
         )
     return features
 

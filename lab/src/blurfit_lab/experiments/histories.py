@@ -23,7 +23,6 @@ from blurfit import Numeric, Plan, Schema, TimeToEvent
 from blurfit.data import FloatArray
 from blurfit.errors import InfeasibleError, NotPrivateWarning, Progress, silent
 from blurfit.estimators import MomentPerturbationRegressor, MomentPerturbationSurvival
-from blurfit.estimators.people import Effects
 from blurfit.learning.inference import Estimate
 from blurfit.schema.schema import values
 from blurfit.simulation import course_in_waves
@@ -55,18 +54,14 @@ def diary(people: int, serial: float, seed: int) -> tuple[FloatArray, FloatArray
     return x, np.clip(y, -1, 1)
 
 
-def weighted(rows: Rows, kept: FloatArray | float, *, one_vote: bool = True) -> FloatArray:
-    """Return least squares of rows that keep a part of their person's mean: of differences (0), of
-    rows (1), or of random intercepts (√f of each person). Each person has one vote, or each row.
-    """
+def differences(rows: Rows) -> FloatArray:
+    """Return least squares of differences from each person's mean. Each person has one vote."""
     x, y, whose = rows
     each = np.bincount(whose)
-    X = np.column_stack([np.ones(len(y)), x, y])
-    means = np.column_stack([np.bincount(whose, one) / each for one in X.T])
-    X -= ((1 - np.broadcast_to(kept, len(each)))[:, None] * means)[whose]
-    if one_vote:
-        X *= each[whose, None] ** -0.5
-    found: FloatArray = np.linalg.lstsq(X[:, :-1], X[:, -1], rcond=None)[0]
+    table = np.column_stack([x, y])
+    means = np.column_stack([np.bincount(whose, one) / each for one in table.T])
+    own = (table - means[whose]) * each[whose, None] ** -0.5
+    found: FloatArray = np.linalg.lstsq(own[:, :-1], own[:, -1], rcond=None)[0]
     return found
 
 
@@ -104,8 +99,8 @@ def diaries(asked: Collections, progress: Progress = silent) -> pd.DataFrame:
         most = 1 if kind in KINDS[:2] else 2
         for trial in range(_fewer(asked.trials, n)):
             rows = days(kind, n, trial)
-            told.plain.append(weighted(rows, 0.0)[1:] - truth)
-            model = _regressor(epsilon, trial, "within", most, spread=spread)
+            told.plain.append(differences(rows) - truth)
+            model = _regressor(epsilon, trial, most, spread=spread)
             told.add(model.fit(*rows).estimates, truth)
         return told.row("trials", *_OF_ROWS)
 
@@ -116,49 +111,13 @@ def diaries(asked: Collections, progress: Progress = silent) -> pd.DataFrame:
 
 @lru_cache
 def _within_of(kind: str, people: int) -> FloatArray:
-    return weighted(days(kind, people, 10**6), 0.0)[1:]
-
-
-def intercepts(asked: Collections, progress: Progress = silent) -> pd.DataFrame:
-    """Return a row for each number of rows, of people, and ε, of random intercepts."""
-
-    def cell(rows: str, n: int, epsilon: float) -> dict[str, Any]:
-        told, pooled, alone, parts = _Told(), _Told(), _Told(), []
-        for trial in range(_fewer(asked.trials, n)):
-            diaries, kept = _levels(n, rows, trial)
-            told.plain.append(weighted(diaries, kept, one_vote=False)[1:] - BETA)
-            model = _regressor(epsilon, trial, "random").fit(*diaries)
-            told.add(model.estimates, BETA)
-            parts.append((model.variances_.between, model.variances_.within))
-            pooled.add(_regressor(epsilon, trial).fit(*diaries).estimates, BETA)
-            x, y, whose = diaries
-            first = np.flatnonzero(np.diff(whose, prepend=-1))
-            alone.add(_regressor(epsilon, trial).fit(x[first], y[first]).estimates, BETA)
-        found = told.row("trials", *_OF_ROWS)
-        found |= {"pooled": _size(pooled.errors), "one row": _size(alone.errors)}
-        for name, some in zip(("σ_a²", "σ_e²"), np.transpose(parts), strict=True):
-            found[name] = f"{some.mean():.3f} ± {some.std():.3f}"
-        return found
-
-    return measured(["rows", "n", "ε"], asked.cells(("8", "1 to 8")), cell, progress)
-
-
-def _levels(people: int, rows: str, seed: int) -> tuple[Rows, FloatArray]:
-    """Return rows, and √f of each person: σ_a² = σ_e² = 0.0625."""
-    generator = np.random.default_rng(seed)
-    m = np.full(people, 8) if rows == "8" else generator.integers(1, 9, people)
-    whose = np.repeat(np.arange(people), m)
-    x = 0.3 * generator.normal(size=(people, FEATURES))[whose]
-    x = np.clip(x + 0.3 * generator.normal(size=(len(whose), FEATURES)), -1, 1)
-    own, error = (0.25 * generator.normal(size=size) for size in (people, len(whose)))
-    y = x @ BETA + own[whose] + error
-    return (x, np.clip(y, -2, 2), whose), np.sqrt(1 / (1.0 + m))
+    return differences(days(kind, people, 10**6))
 
 
 def _regressor(
-    epsilon: float, seed: int, effects: Effects = "pooled", most: int = 2, **parameters: Any
+    epsilon: float, seed: int, most: int, **parameters: Any
 ) -> MomentPerturbationRegressor:
-    parameters |= {"epsilon": epsilon, "effects": effects, "random_state": seed}
+    parameters |= {"epsilon": epsilon, "effects": "within", "random_state": seed}
     return MomentPerturbationRegressor(bounds=(-1, 1), target_bounds=(-most, most), **parameters)
 
 
@@ -409,12 +368,12 @@ def persons(asked: Collections, out: Path, progress: Progress = silent) -> None:
 def _slopes(n: int, epsilon: float, seed: int) -> dict[str, FloatArray]:
     """Return how far each method's fixed effects are off, from one draw of people."""
     x, y = diary(n, 0.0, seed)
-    model = _regressor(epsilon, seed, "within", 1, delta=DELTA)
+    model = _regressor(epsilon, seed, 1, delta=DELTA)
     rows = x.reshape(-1, FEATURES), y.ravel(), np.repeat(np.arange(n), ROWS)
     model.fit(*rows)
     terms = (epsilon, DELTA, np.random.default_rng(seed))
     found = {
-        PLAIN: weighted(rows, 0.0)[1:],
+        PLAIN: differences(rows),
         OURS: np.asarray(model.coef_),
         "own regressions": own_regressions(x, y, *terms),
         "AdaSSP of persons": persons_adassp(x, y, *terms),

@@ -5,7 +5,7 @@ import pytest
 from sklearn.base import BaseEstimator
 
 from blurfit import InvalidValueError
-from blurfit.audit.estimators import (
+from blurfit_lab.audit.estimators import (
     PAIRS,
     Range,
     Tables,

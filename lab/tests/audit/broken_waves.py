@@ -13,13 +13,14 @@ import numpy as np
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
-from blurfit.audit import agreements
-from blurfit.audit.agreements import Crowd, collection_pairs, farthest_under_a_map
-from blurfit.audit.examination import Draw, Score
 from blurfit.data import FloatArray
 from blurfit.schema.schema import Binary, Numeric, Schema
 from blurfit.theory.maps import LogisticNewton, NewtonMap, ResidualMap, WaveMap, Whitening
-from support.broken import SEED, Broken
+from blurfit_lab.audit import agreements
+from blurfit_lab.audit.agreements import Crowd, collection_pairs, farthest_under_a_map
+from blurfit_lab.audit.examination import Draw, Score
+
+from .broken import SEED, Broken
 
 MARK = "cd" * 32
 PEOPLE = 2  # in each wave

@@ -8,7 +8,8 @@ import pytest
 from scipy.stats import binomtest
 
 from blurfit import InvalidValueError
-from blurfit.audit.examination import (
+from blurfit.theory.gaussian import epsilon_of
+from blurfit_lab.audit.examination import (
     Event,
     Finding,
     Findings,
@@ -25,7 +26,6 @@ from blurfit.audit.examination import (
     proportion_floor,
     quadratic,
 )
-from blurfit.theory.gaussian import epsilon_of
 
 mpl.use("Agg")
 

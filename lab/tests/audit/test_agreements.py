@@ -18,15 +18,23 @@ from blurfit import (
     Schema,
     learn,
 )
-from blurfit.audit import CONFIDENCE
-from blurfit.audit import agreements as module
-from blurfit.audit.agreements import (
+from blurfit.contributor.blur import share
+from blurfit.estimators import InputPerturbationRegressor
+from blurfit.learning.sums import Totals
+from blurfit.messages.submissions import expand
+from blurfit.theory.forms import JointColumn, JointForm
+from blurfit.theory.gaussian import epsilon_of
+from blurfit.theory.moments import total_deviation
+from blurfit_lab.audit import CONFIDENCE
+from blurfit_lab.audit import agreements as module
+from blurfit_lab.audit.agreements import (
     Crowd,
     audit,
     audit_agreement,
     collection_pairs,
     exact_mu,
     farthest_answers,
+    farthest_of_groups,
     farthest_under_a_map,
     lying_crowd,
     models,
@@ -35,16 +43,10 @@ from blurfit.audit.agreements import (
     submissions,
     sums,
 )
-from blurfit.audit.examination import examine
-from blurfit.contributor.blur import share
-from blurfit.estimators import InputPerturbationRegressor
-from blurfit.learning.sums import Totals
-from blurfit.messages.submissions import expand
-from blurfit.theory.forms import JointColumn, JointForm
-from blurfit.theory.gaussian import epsilon_of
-from blurfit.theory.moments import total_deviation
-from support.broken import louder, small_agreement
-from support.broken_waves import Sequence, broken_waves
+from blurfit_lab.audit.examination import examine
+
+from .broken import louder, small_agreement
+from .broken_waves import Sequence, broken_waves
 
 ANSWERS = {"x0": 0.6, "x1": -0.8, "y": 0.5}
 MECHANISMS = pytest.mark.parametrize("mechanism", ["moment", "input"])
@@ -200,6 +202,38 @@ def test_no_other_pair_of_answers_is_farther_apart(form: JointForm) -> None:
         assert np.abs(answers).max() <= 1
         if levels:
             assert sorted(answers[-levels:]) == [0, 0, 1]
+
+
+WIDE = Schema(
+    [
+        Numeric("age", 18, 80),
+        Categorical("region", ["north", "south", "west"], optional=True),
+        Binary("married"),
+        Numeric("design", 0, 4),
+    ],
+    Numeric("income", 0, 100),
+)
+FACTORS = {"north": 1.0, "south": 0.5, "west": 0.25, "(not said)": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("terms", "least", "search"),
+    [
+        ({}, 0.9, farthest_answers),
+        ({"groups": "region"}, 0.97, farthest_of_groups),
+        ({"groups": "region", "overlap": 0.5}, 0.97, farthest_of_groups),
+        ({"weighting": "design"}, 0.97, farthest_of_groups),
+        # a level is an answer and a factor
+        ({"weighting": "region", "factors": FACTORS}, 0.85, farthest_of_groups),
+    ],
+)
+def test_the_search_comes_near_the_stated_reach_and_stays_below(terms, least, search) -> None:
+    form = Agreement.propose(WIDE, epsilon=1, delta=1e-6, quorum=3000, **terms).form
+    first, second = search(form)
+    if search is farthest_answers:
+        first, second = form.products(first), form.products(second)
+    apart, claimed = np.sqrt((first - second) ** 2 @ form.counts), form.reach("replace").sums
+    assert least * claimed <= apart <= claimed
 
 
 def test_pairs_are_records_that_the_schema_can_send_at_the_quorum() -> None:

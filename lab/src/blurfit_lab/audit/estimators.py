@@ -2,8 +2,8 @@
 
 It is fitted again and again to each of two tables that differ in one row, and what it publishes
 (`coef_` and `intercept_`, or the attributes that you name) goes to the attackers of
-`blurfit.audit.examination`. Nothing is known of how it works, so bounds are counted, never read as
-Gaussian.
+`blurfit_lab.audit.examination`. Nothing is known of how it works, so bounds are counted, never read
+as Gaussian.
 
 | pair | the one row | the others |
 | --- | --- | --- |
@@ -35,11 +35,11 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone  # type: ignore[import-untyped]
 
-from blurfit.audit import CONFIDENCE, PAIRS, TRIALS
-from blurfit.audit.agreements import audit
-from blurfit.audit.examination import Findings, nearest
 from blurfit.data import FloatArray, IntArray
 from blurfit.errors import InvalidValueError, NotPrivateWarning, one_of, whole
+from blurfit_lab.audit import CONFIDENCE, PAIRS, TRIALS
+from blurfit_lab.audit.agreements import audit
+from blurfit_lab.audit.examination import Findings, nearest
 
 PUBLISHED = ("coef_", "intercept_")
 PILOT = 0.1  # as many fits more, for the attacker that looks at the shape

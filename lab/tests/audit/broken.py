@@ -1,8 +1,8 @@
 """Mechanisms that are broken on purpose, each beside the honest one: the audit has to tell them
 apart.
 
-Whoever changes the audit runs them: `tests/audit/test_broken.py`, and `PYTHONPATH=tests python -m
-support.broken` for the table of docs/audit.md.
+Whoever changes the audit runs them: `test_broken.py`, and `PYTHONPATH=.:tests python -m
+lab.tests.audit.broken` for the table of lab/docs/audit.md.
 Nothing here can be reached from an agreement: `verify` refuses noise that is too small, whatever
 forgot it, `learn` and `Store` refuse too few people and a second release, and contributors take
 neither a seed nor float noise.
@@ -15,20 +15,20 @@ from typing import Any
 import numpy as np
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.audit import agreements
-from blurfit.audit.agreements import (
+from blurfit.data import FloatArray
+from blurfit.randomness import to_grid
+from blurfit.schema.schema import Binary, Categorical, Numeric, Schema
+from blurfit.theory.input_calibration import InputCalibration
+from blurfit.theory.moments import MomentCalibration, Reach, calibrate_moment
+from blurfit_lab.audit import agreements
+from blurfit_lab.audit.agreements import (
     Crowd,
     Pair,
     beside_a_colluder,
     collection_pairs,
     submission_pairs,
 )
-from blurfit.audit.examination import Draw, Finding, Score, examine
-from blurfit.data import FloatArray
-from blurfit.randomness import to_grid
-from blurfit.schema.schema import Binary, Categorical, Numeric, Schema
-from blurfit.theory.input_calibration import InputCalibration
-from blurfit.theory.moments import MomentCalibration, Reach, calibrate_moment
+from blurfit_lab.audit.examination import Draw, Finding, Score, examine
 
 SEED = 4
 QUORUM = 2  # each draws her noise by her own code, and no attack depends on how many they are

@@ -3,7 +3,8 @@
 import pytest
 
 from blurfit import NotCertifiedError
-from support.broken import MECHANISMS, louder, small_agreement
+
+from .broken import MECHANISMS, louder, small_agreement
 
 
 @pytest.mark.statistical

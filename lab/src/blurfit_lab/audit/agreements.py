@@ -2,8 +2,8 @@
 
 `audit` takes any release, as a function of a dataset and a generator: an estimator's coefficients,
 a rival's, your own. `audit_agreement` attacks what an agreement's contributors and database really
-do (`blurfit.audit.examination` has the attackers). A mechanism whose audited ε exceeds the promise
-is broken (but for 1 − confidence); one whose ε stays below is not proved right by that.
+do (`blurfit_lab.audit.examination` has the attackers). A mechanism whose audited ε exceeds the
+promise is broken (but for 1 − confidence); one whose ε stays below is not proved right by that.
 
 **What the attacker sees.** A record is the numbers that it would send without noise
 (`Agreement.exact`). The target's own submission is always blurred by the contributor's code
@@ -35,8 +35,6 @@ import numpy.typing as npt
 
 from blurfit import randomness
 from blurfit.agreement.agreement import Agreement
-from blurfit.audit import CONFIDENCE, TRIALS
-from blurfit.audit.examination import Finding, Findings, Score, along, examine
 from blurfit.contributor.blur import blur
 from blurfit.data import BoolArray, ByteArray, FloatArray, WordArray
 from blurfit.errors import InfeasibleError, Progress, silent
@@ -50,6 +48,8 @@ from blurfit.theory.coded import CodedForm
 from blurfit.theory.forms import Form, JointForm, WaveForm
 from blurfit.theory.gaussian import epsilon_of
 from blurfit.theory.input_calibration import InputCalibration
+from blurfit_lab.audit import CONFIDENCE, TRIALS
+from blurfit_lab.audit.examination import Finding, Findings, Score, along, examine
 
 NUMBERS_AFFORDABLE = 1e7  # are blurred one by one; beyond, the others come from the sampler
 
