@@ -281,10 +281,10 @@ def test_who_does_not_answer_is_exit_code_3(blurfit, propose, command: str) -> N
 
 
 def test_a_package_that_is_not_installed_is_a_line_that_names_its_extra() -> None:
-    error = ModuleNotFoundError("No module named 'starlette.routing'", name="starlette.routing")
+    error = ModuleNotFoundError("No module named 'psycopg.rows'", name="psycopg.rows")
     result = CliRunner().invoke(raising(error), ["fail"])
     assert result.exit_code == 2
-    assert "pip install 'blurfit[service]'" in result.output
+    assert "pip install 'blurfit-server[postgresql]'" in result.output
 
 
 def test_a_module_of_our_own_that_is_not_there_is_a_bug() -> None:
