@@ -15,7 +15,6 @@ from blurfit import (
     InvalidValueError,
     NotPublishedError,
     PublishedMoments,
-    Store,
     Submissions,
     perturb_table,
 )
@@ -23,14 +22,16 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.contributor.sending import blur_table
 from blurfit.errors import NotCertifiedError
 from blurfit.files import learn, scan
-from blurfit.files.learn import Work, export, learn_files, release_files, release_plan, totals
+from blurfit.files.learn import Work, learn_files, release_files, release_plan, totals
 from blurfit.files.scan import Threads
 from blurfit.messages import files
 from blurfit.messages.files import open_submissions
 from blurfit.model.course import learn_plan, next_agreement
-from blurfit.store import database
+from blurfit_server import Store
+from blurfit_server.store import database
+from blurfit_server.store.export import export
 from support.plans import people, plan, rows, written
-from support.stores import PEOPLE, either_mechanism, propose, totals_of, write_file
+from support.proposals import PEOPLE, either_mechanism, propose, totals_of, write_file
 
 ROWS = 600
 

@@ -13,22 +13,13 @@ same time one receipt stays, and with it one noise.
 **Waves.** Each wave of a plan is released once, like any collection of files. Its agreement is the
 announced one, which its files carry; it is checked to follow from the plan and from the releases
 before (`blurfit.model.course`).
-
-**Export.** A closed collection becomes a file, and what belongs to its one release goes along:
-
-| collection | its file |
-| --- | --- |
-| still collecting | is refused: whoever came in between two exports could be told |
-| published | carries the release's mark: files allow that very release, and no other |
-| closed, not published | takes the release over: the store never publishes, nor exports again |
-| of shares | is refused: they mean nothing without the other database |
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
@@ -36,7 +27,6 @@ from blurfit.errors import (
     ConflictError,
     InfeasibleError,
     InvalidValueError,
-    NotPublishedError,
     Progress,
     silent,
 )
@@ -52,14 +42,11 @@ from blurfit.files.scan import (
     tell_apart,
 )
 from blurfit.learning.sums import Totals, total
-from blurfit.messages.files import SubmissionFile, Writer, rows_at_once
+from blurfit.messages.files import SubmissionFile, rows_at_once
 from blurfit.model.course import Course
 from blurfit.model.model import PublishedModel
 from blurfit.model.release import PublishedMoments, Release
 from blurfit.randomness import with_database_noise
-
-if TYPE_CHECKING:
-    from blurfit.store.store import Store
 
 GROUPS_AT_ONCE = 4  # as large as ours are: 32 MiB of rows a task
 
@@ -219,26 +206,3 @@ def release_plan(
             raise InfeasibleError(found.refusal or "This wave has no sums.")
         course = course.then(PublishedMoments.from_json(found.moments))
     return course.releases
-
-
-def export(store: "Store", fingerprint: str, path: Path, progress: Progress = silent) -> int:
-    """Write a closed collection to a .parquet or .arrow file; return how many rows it has."""
-    status, collection = store.status(fingerprint), store.collection(fingerprint)
-    if status.state != "collecting" and not status.count:
-        raise NotPublishedError(f"Nobody has contributed under {fingerprint}.")
-    path = path.resolve()
-    release, complete = store.hand_over(collection, str(path))
-    if complete is not None:
-        path.with_name(complete).replace(path)
-        return status.count
-    mark = None if release is None else release.mark()
-
-    def finish(name: str) -> None:
-        store.complete_handover(collection, name)
-
-    before = finish if release is None else None
-    with Writer(path, collection.agreement.layout, mark, before=before) as writer:
-        for table in store.submissions(fingerprint):
-            writer.add(table)
-            progress(writer.rows, status.count)
-    return writer.rows
