@@ -18,7 +18,7 @@ from scale import agreement, learn, people, store_full, write
 
 from blurfit import Store, perturb_table
 from blurfit.estimators import MomentPerturbationRegressor
-from blurfit.files.scan import Threads
+from blurfit.files.engines import Threads
 from blurfit.store import blocks
 
 mpl.use("svg")

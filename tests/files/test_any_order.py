@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 from blurfit import BlurfitError, Store, Submissions, perturb_table
+from blurfit.files.engines import Threads
 from blurfit.files.learn import export, release_files
-from blurfit.files.scan import Threads
 from blurfit.model.release import PublishedMoments
 from blurfit.store.store import backup, restore
 from support.stores import PEOPLE, propose, totals_of, write_file
