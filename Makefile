@@ -11,13 +11,13 @@ DEVELOPMENT := $(VENV)/.development-installed
 help:  ## Show what can be made
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-$(RUNTIME): requirements/runtime.txt pyproject.toml
+$(RUNTIME): requirements/runtime.txt pyproject.toml server/pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/runtime.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable . --editable ./server
 	@touch $@
 
-$(DEVELOPMENT): $(RUNTIME) requirements/dev.txt
+$(DEVELOPMENT): $(RUNTIME) requirements/dev.txt lab/pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/dev.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable ./lab
 	@touch $@
@@ -71,7 +71,7 @@ check: $(DEVELOPMENT)  ## Format, lint, types, import rules, documentation and i
 	$(BIN)/lint-imports
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going docs build/docs
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going lab/docs build/lab
-	$(BIN)/python -m pytest --quiet --numprocesses auto --doctest-modules --doctest-glob=*.md README.md docs src lab/docs lab/src
+	$(BIN)/python -m pytest --quiet --numprocesses auto --doctest-modules --doctest-glob=*.md README.md docs src server/src lab/docs lab/src
 	@$(MAKE) --no-print-directory kernels
 
 # Linear algebra and NumPy as processors without the widest instructions run them: what is computed

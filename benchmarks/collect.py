@@ -22,11 +22,12 @@ import uvicorn
 from measure import table
 from served import running
 
-from blurfit import Agreement, Numeric, Schema, Store, Submissions, perturb_table
+from blurfit import Agreement, Numeric, Schema, Submissions, perturb_table
 from blurfit.protocol import BINARY, JSON
-from blurfit.service.app import Limits, Service
-from blurfit.store.arrivals import Group, Outcome, Receiver
-from blurfit.store.collections import Collection
+from blurfit_server import Store
+from blurfit_server.service.app import Limits, Service
+from blurfit_server.store.arrivals import Group, Outcome, Receiver
+from blurfit_server.store.collections import Collection
 
 SCHEMA = Schema(features=[Numeric(f"x{i}", 0, 1) for i in range(13)], target=Numeric("y", 0, 1))
 SERVER = {"http": "httptools", "access_log": False, "log_level": "warning"}

@@ -35,8 +35,9 @@ from rich.table import Table
 from served import Served, free_port, watched
 from strangers import Target
 
-from blurfit import Agreement, Numeric, Schema, Store, perturb_table
+from blurfit import Agreement, Numeric, Schema, perturb_table
 from blurfit.protocol import RemoteDatabase
+from blurfit_server import Store
 
 GOAL_MEGABYTES, GOAL_RATIO = 300.0, 0.5
 SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))
@@ -324,7 +325,7 @@ def a_postgresql(url: str | None) -> Iterator[str]:
         yield url
         return
     sys.path.append(str(Path(__file__).parent.parent / "tests"))
-    from support import postgres  # type: ignore[import-not-found]
+    from server_support import postgres  # type: ignore[import-not-found]
 
     with postgres.server() as server:
         yield postgres.fresh_database(server)

@@ -30,9 +30,10 @@ from rich.table import Table
 from served import Served, resident
 from strangers import Target
 
-from blurfit import Agreement, Numeric, Schema, Store, perturb_table
-from blurfit.cli.serve import signing_key_in
+from blurfit import Agreement, Numeric, Schema, perturb_table
 from blurfit.messages.signing import Signer
+from blurfit_server import Store
+from blurfit_server.cli.serve import signing_key_in
 
 _TEXT = "application/json"
 _PATIENCE = 40.0  # seconds

@@ -16,10 +16,11 @@ import numpy as np
 from measure import best_times
 from scale import agreement, learn, people, store_full, write
 
-from blurfit import Store, perturb_table
+from blurfit import perturb_table
 from blurfit.estimators import MomentPerturbationRegressor
 from blurfit.files.engines import Threads
-from blurfit.store import blocks
+from blurfit_server import Store
+from blurfit_server.store import blocks
 
 mpl.use("svg")
 from matplotlib import pyplot as plt

@@ -17,11 +17,12 @@ import numpy as np
 from measure import table
 from served import Served, free_port, watched
 
-from blurfit import Agreement, Numeric, Schema, Store, protocol
+from blurfit import Agreement, Numeric, Schema, protocol
 from blurfit.contributor.blur import share
 from blurfit.messages.submissions import Role, Shares
 from blurfit.protocol import RemoteDatabase
-from blurfit.store.arrivals import Arrival
+from blurfit_server import Store
+from blurfit_server.store.arrivals import Arrival
 
 SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))
 PEOPLE = 20

@@ -14,9 +14,10 @@ from typing import Any
 import click
 from playwright.sync_api import CDPSession, sync_playwright
 
-from blurfit import Agreement, Store
+from blurfit import Agreement
 from blurfit.contributor.blur import blur
-from blurfit.service.app import Service, in_a_thread
+from blurfit_server import Store
+from blurfit_server.service.app import Service, in_a_thread
 from proofs import DATABASES, SCHEMA
 
 MODULES = ("proving", "prio3", "field64", "turboshake")

@@ -26,13 +26,14 @@ import numpy.typing as npt
 from measure import Row, best_times, show
 from rich.console import Console
 
-from blurfit import Agreement, Numeric, Schema, Store, Submissions, perturb_table
+from blurfit import Agreement, Numeric, Schema, Submissions, perturb_table
 from blurfit.contributor.sending import blur_table
 from blurfit.files.engines import Cluster, Engine, Threads
 from blurfit.files.learn import Work, scanned
 from blurfit.learning.sums import Totals
 from blurfit.messages.files import Writer
 from blurfit.simulation import exact_totals, sampler_for
+from blurfit_server import Store
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -293,14 +294,14 @@ def importing(rounds: int) -> Iterator[Row]:
         partial(run, "pass"),
         partial(run, "import blurfit"),
         partial(run, "import numpy, scipy.linalg"),
-        partial(run, "from blurfit import Agreement, Store, learn, perturb"),
+        partial(run, "from blurfit import Agreement, learn, perturb"),
         rounds=max(rounds, 7),
     )
     against = "import numpy, scipy.linalg"
     ratio = (ours - nothing) / (theirs - nothing)
     yield Row("import blurfit, over an empty process", ours - nothing, against, ratio)
     ratio = (used - nothing) / (theirs - nothing)
-    yield Row("the same with Agreement, Store, learn, perturb", used - nothing, against, ratio)
+    yield Row("the same with Agreement, learn, perturb", used - nothing, against, ratio)
 
 
 @click.command()

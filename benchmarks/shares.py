@@ -20,13 +20,14 @@ from collect import SCHEMA, SERVER, run, send
 from measure import best_times, table
 from served import running
 
-from blurfit import Agreement, Store, perturb_table
+from blurfit import Agreement, perturb_table
 from blurfit.contributor.blur import share
 from blurfit.messages.submissions import Role, Shares, sum_of_masks
 from blurfit.protocol import BINARY
-from blurfit.service.app import Limits, Service
-from blurfit.store import blocks, joint
-from blurfit.store.arrivals import Arrival
+from blurfit_server import Store
+from blurfit_server.service.app import Limits, Service
+from blurfit_server.store import blocks, joint
+from blurfit_server.store.arrivals import Arrival
 
 DATABASES = [("First", "https://first.example"), ("Second", "https://second.example")]
 ROLES: tuple[Role, ...] = ("whole", "first", "second")

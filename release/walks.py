@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 import blurfit as bf
+import blurfit_server
 
 LIMITS = {"a record, blurred and stored over HTTP": 25, "a plan at two databases": 45}
 PEOPLE = 400
@@ -28,9 +29,10 @@ Walk = Callable[[ExitStack], Callable[[], object]]
 
 def read_everything() -> None:
     """Import every module of the product that can be imported."""
-    for found in pkgutil.walk_packages(bf.__path__, "blurfit."):
-        if not found.name.endswith("__main__"):
-            importlib.import_module(found.name)
+    for package in (bf, blurfit_server):
+        for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            if not found.name.endswith("__main__"):
+                importlib.import_module(found.name)
 
 
 class Counter:
@@ -43,7 +45,7 @@ class Counter:
         """Take note of an event."""
         if self.on and event == "call":
             module = frame.f_globals.get("__name__", "")
-            if module.startswith("blurfit."):
+            if module.startswith(("blurfit.", "blurfit_server.")):
                 self.crossed.add((module, frame.f_code.co_qualname))
 
 
@@ -100,7 +102,7 @@ def blurred(_stack: ExitStack) -> Callable[[], object]:
 
 def over_http(stack: ExitStack) -> Callable[[], object]:
     """Prepare: a record, blurred and sent to a service that stores it."""
-    from blurfit import demo
+    from blurfit_server import demo
 
     agreement = bf.Agreement.propose(schema(), **PROMISE)
     (service,) = stack.enter_context(demo.running("this machine"))
@@ -113,7 +115,7 @@ def to_model(stack: ExitStack) -> Callable[[], object]:
     """Prepare: submissions, stored, and the model of them."""
     agreement = bf.Agreement.propose(schema(), **PROMISE)
     submissions = bf.perturb_table(agreement, people())
-    store = stack.enter_context(bf.Store())
+    store = stack.enter_context(blurfit_server.Store())
 
     def run() -> object:
         store.add(agreement, submissions)
@@ -156,8 +158,8 @@ def at_two(*, waves: bool) -> Walk:
     """Return the walk of a collection at two databases, from the terms to the model of both."""
 
     def prepare(stack: ExitStack) -> Callable[[], object]:
-        from blurfit import demo
         from blurfit.contributor.blur import share
+        from blurfit_server import demo
 
         services = stack.enter_context(demo.running(*demo.NAMES))
         databases = [stack.enter_context(one.administer()) for one in services]

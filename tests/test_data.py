@@ -19,9 +19,9 @@ from blurfit.messages.submissions import Submission, Submissions
 from blurfit.model.model import PublishedModel
 from blurfit.model.release import PublishedMoments
 from blurfit.protocol import Acknowledgement, acknowledged, decoded
-from blurfit.service.administration import Hashes, Until, agreed_from
-from blurfit.service.limits import document_from
-from support.stores import propose
+from blurfit_server.service.administration import Hashes, Until, agreed_from
+from blurfit_server.service.limits import document_from
+from support.proposals import propose
 
 AGREEMENT = propose()
 

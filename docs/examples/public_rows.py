@@ -15,9 +15,10 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from blurfit import Agreement, PublishedModel, Store, perturb_table
+from blurfit import Agreement, PublishedModel, perturb_table
 from blurfit.simulation import Census, make_census
 from blurfit_lab.datasets import load_acs
+from blurfit_server import Store
 
 CONTRIBUTORS, PUBLIC, TRIED = 2**15, 5_000, 50_000
 

@@ -53,7 +53,6 @@ from blurfit.schema.schema import Binary as Binary
 from blurfit.schema.schema import Categorical as Categorical
 from blurfit.schema.schema import Numeric as Numeric
 from blurfit.schema.schema import Schema as Schema
-from blurfit.store.store import Store as Store
 from blurfit.theory.input_calibration import InputCalibration as InputCalibration
 from blurfit.theory.input_calibration import calibrate as calibrate
 from blurfit.theory.input_calibration import guarantee as guarantee

@@ -183,22 +183,17 @@ def _refuse_unless(values: Mapping[str, Any], holds: Any, condition: str) -> Non
             raise InvalidValueError(f"Expected {name}={value!r} {condition}.")
 
 
-# Which extra of blurfit brings which package. An extra that is not here, `pip` does not know.
+# What brings which package that only some uses need, as `pip install` is asked for it.
 EXTRAS = {
-    "dask": "cluster",
-    "distributed": "cluster",
-    "formulaic": "formulas",
-    "httptools": "service",
-    "matplotlib": "plots",
-    "openpyxl": "surveys",
-    "pandas": "tables",
-    "prometheus_client": "service",
-    "psycopg": "postgresql",
-    "pyarrow": "tables",
-    "segno": "codes",
-    "sqlalchemy": "service",
-    "starlette": "service",
-    "uvicorn": "service",
+    "dask": "blurfit[cluster]",
+    "distributed": "blurfit[cluster]",
+    "formulaic": "blurfit[formulas]",
+    "matplotlib": "blurfit[plots]",
+    "openpyxl": "blurfit[surveys]",
+    "pandas": "blurfit[tables]",
+    "psycopg": "blurfit-server[postgresql]",
+    "pyarrow": "blurfit[tables]",
+    "segno": "blurfit-server[codes]",
 }
 
 
@@ -227,7 +222,7 @@ def missing(package: str) -> BlurfitError:
     """Return an error that says which of `EXTRAS` is not installed, and what to run."""
     return BlurfitError(
         f"Expected the package {package.replace('_', '-')} to be installed: run `pip install "
-        f"'blurfit[{EXTRAS[package]}]'`."
+        f"'{EXTRAS[package]}'`."
     )
 
 

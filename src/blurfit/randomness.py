@@ -54,7 +54,8 @@ deviation σ/√counts for each number, √quorum times what one contributor add
 steps that the screen lets in does, so no sum was rounded before D is added. Between two databases
 sums are words mod 2⁶⁴, and nothing is rounded at all. *Once*: a store draws D in the transaction
 that fixes whose sums it is added to, and keeps it: a retry adds the same D
-(`blurfit.store.release`, `blurfit.store.joint`). Whoever learns from files keeps what was released.
+(`blurfit_server.store.release`, `blurfit_server.store.joint`). Whoever learns from files keeps what
+was released.
 """
 
 import math

@@ -19,7 +19,6 @@ from blurfit import (
     NotCertifiedError,
     Numeric,
     Schema,
-    Store,
     learn,
     perturb,
     perturb_table,
@@ -30,6 +29,7 @@ from blurfit.errors import BlurfitError
 from blurfit.learning.sums import Screen, block_sums, total
 from blurfit.schema.schema import Binary, Categorical
 from blurfit.theory.input_calibration import InputCalibration
+from blurfit_server import Store
 
 FEATURES = [Numeric("age", 0, 100), Binary("married"), Categorical("sex", ["f", "m"])]
 REGRESSION = Schema(features=FEATURES, target=Numeric("income", 0, 200_000))

@@ -24,8 +24,8 @@ from blurfit.agreement.statement import (
 )
 from blurfit.contributor.blur import perturb_table
 from blurfit.theory.gaussian import epsilon_of, mu_of
+from support.proposals import SCHEMA
 from support.sharing import propose
-from support.stores import SCHEMA
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from blurfit.agreement.plan import Plan
 from blurfit.contributor.blur import perturb_table
 from blurfit.schema.imports import to_toml
 from blurfit.schema.schema import Numeric, Schema
-from blurfit.store.store import Store
-from cli.conftest import Blurfit
+from blurfit_server.store.store import Store
+from support.command import Blurfit
 from support.joint_release import release
 from support.plans import people, written
 from support.surveys import schema_text

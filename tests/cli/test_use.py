@@ -19,9 +19,10 @@ from blurfit.model.model import PublishedModel
 from blurfit.model.statement import as_html, as_markdown
 from blurfit.schema.imports import to_toml
 from blurfit.schema.schema import Categorical, Numeric, Schema
-from blurfit.store.store import Store
+from blurfit_server.store.store import Store
+from server_support.sharing import arrival, opened
 from support.joint_release import release
-from support.sharing import TWO, arrival, opened
+from support.sharing import TWO
 
 AGES = [0.0, 12.5, 50.0, 99.0, 100.0]
 TEXT = "name,age\n" + "".join(f"someone,{age}\n" for age in AGES)

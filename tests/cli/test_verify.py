@@ -5,11 +5,12 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from blurfit import Store, perturb
+from blurfit import perturb
 from blurfit.cli import main
 from blurfit.messages.signing import Signer, new_key
-from blurfit.service.answers import Signatory
-from support.stores import PEOPLE, propose
+from blurfit_server import Store
+from blurfit_server.service.answers import Signatory
+from support.proposals import PEOPLE, propose
 
 SIGNER = Signer(new_key())
 

@@ -11,7 +11,7 @@ from blurfit import Agreement, Numeric, PublishedModel, PublishedMoments, Schema
 from blurfit.agreement.plan import Plan
 from blurfit.model.course import learn_plan, next_agreement
 from blurfit.schema.imports import to_toml
-from cli.conftest import Blurfit
+from support.command import Blurfit
 from support.plans import people, rows, written
 
 NAMES = ("age", "education", "region", "married", "income")

@@ -12,8 +12,8 @@ from blurfit.contributor import blur as module
 from blurfit.contributor.blur import in_steps, share, shared_with
 from blurfit.learning.sums import block_sums, total
 from blurfit.messages.submissions import Submissions, expand
-from blurfit.store.collections import Collection, Course
-from blurfit.store.joint import totals_of
+from blurfit_server.store.collections import Collection, Course
+from blurfit_server.store.joint import totals_of
 
 SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))
 TWO = [("Office", "https://first.example"), ("University", "https://second.example")]

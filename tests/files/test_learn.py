@@ -16,7 +16,6 @@ from blurfit import (
     NotPublishedError,
     PublishedModel,
     PublishedMoments,
-    Store,
     Submissions,
     perturb_table,
 )
@@ -24,13 +23,15 @@ from blurfit.contributor.sending import blur_table
 from blurfit.errors import NotCertifiedError
 from blurfit.files import learn, scan
 from blurfit.files.engines import Threads
-from blurfit.files.learn import Work, export, release_files, scanned
+from blurfit.files.learn import Work, release_files, scanned
 from blurfit.messages import files
 from blurfit.messages.files import open_submissions
 from blurfit.model.course import Course, learn_plan, next_agreement
-from blurfit.store import database
+from blurfit_server import Store
+from blurfit_server.store import database
+from blurfit_server.store.export import export
 from support.plans import people, plan, rows, written
-from support.stores import PEOPLE, either_mechanism, propose, totals_of, write_file
+from support.proposals import PEOPLE, either_mechanism, propose, totals_of, write_file
 
 ROWS = 600
 

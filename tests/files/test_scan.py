@@ -31,8 +31,8 @@ from blurfit.files.scan import (
     tell_apart,
 )
 from blurfit.messages.files import Writer
-from blurfit.service.app import in_a_thread
-from support.stores import PEOPLE, write_file
+from blurfit_server.service.app import in_a_thread
+from support.proposals import PEOPLE, write_file
 
 
 def task_of(path) -> Stretch:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from blurfit import Agreement, Numeric, Schema, perturb_table
 from blurfit.learning.sums import EXACT, Screen, block_sums, merged, rows_that_add_exactly, total
-from support.stores import totals_of
+from support.proposals import totals_of
 
 SCHEMA = Schema(features=[Numeric("a", 0, 1), Numeric("b", 0, 1)], target=Numeric("y", 0, 1))
 PROMISE = {"epsilon": 1, "delta": 1e-6, "quorum": 1000}

@@ -17,9 +17,9 @@ from blurfit.model.course import Course, follows, wave_sums
 from blurfit.schema.columns import Binary, Numeric, TimeToEvent
 from blurfit.schema.schema import Schema, values
 from blurfit.simulation import course_in_waves
-from blurfit.store.collections import require_together as of_the_store
 from blurfit.theory.hazards import HazardMap
 from blurfit.theory.maps import Whitening
+from blurfit_server.store.collections import require_together as of_the_store
 
 BANDS = 4
 SCHEMA = Schema(

@@ -27,7 +27,7 @@ from blurfit.theory.certified import (
 )
 from blurfit.theory.gaussian import epsilon_of
 from blurfit.theory.gradient_delta import least_sigma_b
-from support.stores import totals_of
+from support.proposals import totals_of
 
 SCHEMA = Schema(
     features=[Numeric("age", 0, 100), Binary("married")], target=Numeric("income", 0, 200_000)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from blurfit import Agreement, Store, perturb_table
+from blurfit import Agreement, perturb_table
 from blurfit.agreement.plan import Plan
 from blurfit.contributor.blur import proved_with, share
 from blurfit.learning.sums import Totals
@@ -14,9 +14,10 @@ from blurfit.model.release import PublishedMoments, learn, moments_of
 from blurfit.model.statement import as_markdown, lies_in_words
 from blurfit.schema.schema import Binary, Categorical, Numeric, Schema, values
 from blurfit.simulation import exact_totals, sampler_for
+from blurfit_server import Store
+from server_support.sharing import arrival, opened
 from support.lying import climbing
-from support.sharing import arrival, opened
-from support.stores import totals_of
+from support.proposals import totals_of
 
 SCHEMA = Schema([Numeric("age", 0, 100), Binary("male")], Numeric("income", 0, 100))
 PROMISE = {"epsilon": 1, "delta": 1e-6}

@@ -35,9 +35,9 @@ from blurfit.model.course import learn_plan
 from blurfit.model.release import examine
 from blurfit.model.statement import Published, as_card, as_html, as_markdown, as_yaml
 from blurfit.schema.schema import Numeric, Schema
-from blurfit.store.store import Store
+from blurfit_server.store.store import Store
+from support.proposals import PEOPLE, propose
 from support.published import published
-from support.stores import PEOPLE, propose
 
 mpl.use("Agg")
 ROWS = np.random.default_rng(1).uniform(0, 100, (2000, 2))

@@ -15,11 +15,11 @@ from blurfit import (
     PublishedModel,
     PublishedMoments,
     Schema,
-    Store,
     perturb_table,
 )
 from blurfit.agreement.terms import Terms
 from blurfit.model.course import fit_public
+from blurfit_server import Store
 from support.joint_release import drawn, people, release
 
 MOMENTS = release(20_000, epsilon=3.0)

@@ -11,7 +11,6 @@ from blurfit import (
     BelowQuorumError,
     InfeasibleError,
     InvalidValueError,
-    Store,
     Submissions,
     perturb,
     perturb_table,
@@ -23,8 +22,9 @@ from blurfit.messages.signing import Signature, Signer, about_release, new_key
 from blurfit.model.model import PublishedFile, PublishedModel, as_text, with_signatures
 from blurfit.model.release import PublishedMoments, Release, examine, signers
 from blurfit.schema.schema import Binary, Categorical, Numeric, Schema
+from blurfit_server import Store
+from support.proposals import PEOPLE, propose, totals_of
 from support.sharing import propose as propose_two
-from support.stores import PEOPLE, propose, totals_of
 
 FEATURES = [Numeric("age", 0, 100), Binary("married"), Categorical("sex", ["f", "m"])]
 NAMES = ("age", "married", "sex")

@@ -298,7 +298,7 @@ def test_certificates_are_checked_wherever_tls_may_be_spoken(
 
 
 def test_the_pages_use_the_same_words() -> None:
-    pages = files("blurfit.service").joinpath("pages")
+    pages = files("blurfit_server.service").joinpath("pages")
     outbox, submission = (
         pages.joinpath(f"{name}.js").read_text() for name in ("outbox", "submission")
     )

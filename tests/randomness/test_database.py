@@ -10,7 +10,7 @@ from blurfit import randomness as noise
 from blurfit.learning.sums import Totals
 from blurfit.model.release import moments_of
 from blurfit.simulation import exact_totals, sampler_for
-from support.stores import PEOPLE, SCHEMA, propose
+from support.proposals import PEOPLE, SCHEMA, propose
 
 PROMISE = {"epsilon": 1.0, "delta": 1e-6, "quorum": 20}
 NOISY = Agreement.propose(SCHEMA, **PROMISE, database_noise=True)

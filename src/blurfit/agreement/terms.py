@@ -50,7 +50,8 @@ MOST_CONTRIBUTORS = 2**32
 LEAST_NOISE = 2.0**10  # steps that the deviation of a number's noise spans, at least
 DEVIATIONS = 40.0  # beyond which noise does not go
 _LARGEST_NAME = 100
-# 1/ϱ: a common set may leave out at most one in so many of a database (`blurfit.store.joint`).
+# 1/ϱ: a common set may leave out at most one in so many of a database
+# (`blurfit_server.store.joint`).
 LEFT_OUT_ONE_IN: dict[str, int] = {"first": 10, "second": 2}
 
 

@@ -9,8 +9,11 @@
 """
 
 import re
+from collections.abc import Mapping
+from functools import cache
 from importlib import import_module
-from typing import Any
+from importlib.metadata import entry_points
+from typing import Any, NamedTuple
 
 import click
 
@@ -88,26 +91,7 @@ forecast: Plan ahead
   calibrate   Turn a promise (ε, δ) and public bounds into noise scales.
   guarantee   Tell which promise given noise keeps: the inverse of calibrate.
   forecast    Forecast a collection's error: FILE is a proposal (.toml) or an agreement (.json).
-serve: Run a database
-  serve       Collect submissions over HTTP, lose nothing, publish once.
-  token       Grant or revoke a token for one kind of task; without options, list all tokens.
-  deeds       List what administrators did, newest first: when, who, what, and the outcome.
-  backup      Copy a store while it is in use, as of one moment, and check the copy.
-  restore     Restore a store from a backup FILE, so that nothing can be published a second time.
-  export      Write the submissions of a closed collection to a file, for `blurfit learn`.
-  quickstart  Run two databases and a survey on this machine: take part, and read the model.
-  demo        Let generated people share answers between two databases, and get a model.
-collect: Collect
-  open        Start collecting under an AGREEMENT, or under a plan of waves.
-  invite      Make one-time invitations for a collection or a plan, one for each person.
-  status      Tell how many have contributed under an AGREEMENT, or to each wave of a plan.
-  until       Move the DATE at which a collection or a plan closes by itself.
-  hold        Release no wave of a PLAN until it is resumed; the open wave goes on collecting.
-  pause       Take no submissions under an AGREEMENT or a plan until it is resumed.
-  resume      Resume what was paused, or a plan that was held.
-  close       Stop collecting, without publishing anything yet.
-  publish     Close the collection, learn its model and publish it.
-collect: Contribute
+contribute: Contribute
   contribute  Blur each row of a TABLE and send it once, or write all to a file (--out).
   withdraw    Withdraw the submissions of a RECEIPT, as long as their collection is open.
   ledger      Tell what was sent from this account, to whom and when, and what it all adds up to.
@@ -121,19 +105,66 @@ use: Learn from files, and use a model
 verify: Check what is published
   verify      Check who signed a model, moments or a receipt (FILE), and say what that shows.
 """
-GROUPS: dict[str, dict[str, str]] = {}  # by heading: each command with its summary
-_HOMES: dict[str, str] = {}  # the module of each command
-for _group in re.split(r"\n(?=\w)", _TABLE.strip()):
-    _head, *_lines = _group.splitlines()
-    _module, _, _heading = _head.partition(": ")
-    GROUPS[_heading] = {one.split()[0]: one.split(maxsplit=1)[1] for one in _lines}
-    _HOMES |= dict.fromkeys(GROUPS[_heading], _module)
-COMMANDS = {name: text for group in GROUPS.values() for name, text in group.items()}
+# Other distributions add commands by an entry point in this group, a table like the one above in
+# the package of the modules that it names.
+JOINING = "blurfit.commands"
+SERVER = (
+    *("serve", "token", "deeds", "backup", "restore", "export", "quickstart", "demo", "open"),
+    *("invite", "status", "until", "hold", "pause", "resume", "close", "publish"),
+)
+
+
+class Listed(NamedTuple):
+    """A command that was not read yet: what it does, and its module."""
+
+    summary: str
+    module: str
+
+
+Groups = dict[str, dict[str, Listed]]  # by heading and name
+
+
+def listed(table: str, package: str) -> Groups:
+    """Read a table of commands, whose modules are in a package."""
+    groups: Groups = {}
+    for group in re.split(r"\n(?=\w)", table.strip()):
+        head, *lines = group.splitlines()
+        module, _, heading = head.partition(": ")
+        commands = dict(line.split(maxsplit=1) for line in lines)
+        groups[heading] = {
+            name: Listed(text, f"{package}.{module}") for name, text in commands.items()
+        }
+    return groups
+
+
+OWN = listed(_TABLE, "blurfit.cli")
+_OWN = {name: one for group in OWN.values() for name, one in group.items()}
+
+
+@cache
+def groups() -> Groups:
+    """Return the commands of this distribution, then those of the others that are installed.
+
+    Raises:
+        WrongError: another distribution is installed in another version.
+    """
+    found = dict(OWN)
+    for point in entry_points(group=JOINING):
+        try:
+            found |= listed(point.load(), point.module)
+        except BlurfitError as error:
+            raise as_exit(error) from error
+    return found
+
+
+def commands() -> dict[str, Listed]:
+    """Return all commands that are installed."""
+    return {name: one for group in groups().values() for name, one in group.items()}
 
 
 def read(name: str) -> click.Command:
     """Import a command, and let each of its options be given in the environment."""
-    module = import_module(f"blurfit.cli.{_HOMES[name]}")
+    module = import_module((_OWN.get(name) or commands()[name]).module)
     (found,) = (
         one for one in vars(module).values() if isinstance(one, click.Command) and one.name == name
     )
@@ -156,30 +187,44 @@ def variable(command: str, flag: str) -> str:
 class _ReadWhenCalled(Commands):
     """Know commands by name and summary until one is called.
 
-    Click then asks `resolve_command`, for running a command and for completing its options.
+    Click then asks `resolve_command`, for running a command and for completing its options. Other
+    distributions are asked for theirs when a list or an unknown name needs them.
     """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         del ctx  # all commands, whatever the context
+        self.commands.update(_unread(commands()))
         return list(self.commands)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands in their groups."""
-        del ctx
-        for heading, commands in GROUPS.items():
+        known = self.list_commands(ctx)
+        for heading, group in groups().items():
             with formatter.section(heading):
-                formatter.write_dl(list(commands.items()))
+                formatter.write_dl([(name, one.summary) for name, one in group.items()])
+        if missing := [name for name in SERVER if name not in known]:
+            with formatter.section("Not installed: pip install blurfit-server"):
+                formatter.write_text(", ".join(missing))
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        asked = args[0]
+        if asked not in _OWN and asked not in self.list_commands(ctx) and asked in SERVER:
+            raise WrongError(
+                f"`blurfit {asked}` needs blurfit-server: run `pip install blurfit-server`."
+            )
         name, _, rest = super().resolve_command(ctx, args)
         return name, None if name is None else read(name), rest
 
 
+def _unread(known: Mapping[str, Listed]) -> dict[str, click.Command]:
+    return {name: click.Command(name, short_help=one.summary) for name, one in known.items()}
+
+
 @click.group(
     cls=_ReadWhenCalled,
-    commands=[click.Command(name, short_help=text) for name, text in COMMANDS.items()],
+    commands=_unread(_OWN),
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.version_option(__version__, prog_name="blurfit")

@@ -15,8 +15,8 @@ them has open. While two databases publish a wave there is none, and the client 
 **The order.** Each database gets its message, from the last to the first. Of two, the seed goes
 first and the share only once the seed has arrived: whoever gives up half-way leaves random bytes
 behind, so that the first database has nobody to leave out of its sums, and refuses a set that
-leaves many out (`blurfit.store.joint`). A record counts when both have it; until then the same
-bytes are sent again. A wave closes at the second database first, so whoever is late is refused
+leaves many out (`blurfit_server.store.joint`). A record counts when both have it; until then the
+same bytes are sent again. A wave closes at the second database first, so whoever is late is refused
 where the seed goes. If the wave closes later while a record is on its way, it is left out and said
 so (`blurfit.contributor.journal` has the proof that it must not be blurred again).
 

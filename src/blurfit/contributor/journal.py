@@ -13,9 +13,9 @@ signature does not count; elsewhere signatures are null.
 **To withdraw**, every database is asked. With one database a row is out when it has been withdrawn
 there. With two, a row counts where both have their share, so it is out as soon as one of them has
 withdrawn it, or never had it; the first is asked first, since it may leave out fewer
-(`blurfit.store.joint`). A database that is closed refuses, and one that is away says nothing: then
-the other's answer decides. So it does where one signed that it has a row, and now says that it
-never had it. To withdraw twice is to withdraw once.
+(`blurfit_server.store.joint`). A database that is closed refuses, and one that is away says
+nothing: then the other's answer decides. So it does where one signed that it has a row, and now
+says that it never had it. To withdraw twice is to withdraw once.
 
 **The journal.** A second blur of the same record would let the database average the noise away, and
 count the person twice. So a part of a table is written here before it is sent, as the very bytes

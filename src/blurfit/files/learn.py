@@ -13,15 +13,6 @@ same time one receipt stays, and with it one noise.
 **Waves.** Each wave of a plan is released once, like any collection of files. Its agreement is the
 announced one, which its files carry; it is checked to follow from the plan and from the releases
 before (`blurfit.model.course`).
-
-**Export.** A closed collection becomes a file, and what belongs to its one release goes along:
-
-| collection | its file |
-| --- | --- |
-| still collecting | is refused: whoever came in between two exports could be told |
-| published | carries the release's mark: files allow that very release, and no other |
-| closed, not published | takes the release over: the store never publishes, nor exports again |
-| of shares | is refused: they mean nothing without the other database |
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -30,12 +21,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.errors import ConflictError, NotPublishedError, Progress, silent
+from blurfit.errors import ConflictError, Progress, silent
 from blurfit.files.engines import Engine
 from blurfit.files.receipts import Receipts
 from blurfit.files.scan import (
@@ -55,12 +45,9 @@ from blurfit.files.scan import (
     tell_apart,
 )
 from blurfit.learning.sums import Totals, total
-from blurfit.messages.files import SubmissionFile, Writer, rows_at_once
+from blurfit.messages.files import SubmissionFile, rows_at_once
 from blurfit.model.release import Release
 from blurfit.randomness import with_database_noise
-
-if TYPE_CHECKING:
-    from blurfit.store.store import Store
 
 GROUPS_AT_ONCE = 4  # as large as ours are: 32 MiB of rows a task
 
@@ -201,26 +188,3 @@ def _release(agreement: Agreement, work: Work, totals: Totals) -> Release:
             "from, or collect under a new agreement."
         )
     return release
-
-
-def export(store: "Store", fingerprint: str, path: Path, progress: Progress = silent) -> int:
-    """Write a closed collection to a .parquet or .arrow file; return how many rows it has."""
-    status, collection = store.status(fingerprint), store.collection(fingerprint)
-    if status.state != "collecting" and not status.count:
-        raise NotPublishedError(f"Nobody has contributed under {fingerprint}.")
-    path = path.resolve()
-    release, complete = store.hand_over(collection, str(path))
-    if complete is not None:
-        path.with_name(complete).replace(path)
-        return status.count
-    mark = None if release is None else release.mark()
-
-    def finish(name: str) -> None:
-        store.complete_handover(collection, name)
-
-    before = finish if release is None else None
-    with Writer(path, collection.agreement.layout, mark, before=before) as writer:
-        for table in store.submissions(fingerprint):
-            writer.add(table)
-            progress(writer.rows, status.count)
-    return writer.rows

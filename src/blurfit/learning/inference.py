@@ -73,8 +73,8 @@ to look, and no proof of a lie.
 evenly are alike in both halves, and in any halves whatever, random ones included: no comparison of
 halves shows them. T² is at most the number of pairs, and L liars in one half add at most L to it.
 What shows them wherever they come is greed: of N honest submissions one is longer than
-`radii(agreement, p/N)` with probability p at most, whatever the records are (`blurfit.store.blocks`
-looks for such). Liars who know this stay a little shorter.
+`radii(agreement, p/N)` with probability p at most, whatever the records are: a store looks for such
+(`blurfit_server.store.blocks`). Liars who know this stay a little shorter.
 
 **Whether two waves differ by more than chance** (`estimates_apart`). Two waves that tell the same
 coefficients from different people, with covariances C₁ and C₂, differ by Δ with Δᵀ(C₁ + C₂)⁻¹Δ of

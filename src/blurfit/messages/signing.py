@@ -14,7 +14,7 @@ in the order in which they were sent. The file of a release says itself which ki
 
 **What a receipt says** is that submissions under these identifiers are stored here. It says nothing
 about their numbers: what comes again under a known identifier is ignored unread, and an answer that
-told equal numbers from others would betray what is stored (`blurfit.store.arrivals`).
+told equal numbers from others would betray what is stored (`blurfit_server.store.arrivals`).
 """
 
 import hashlib

@@ -79,7 +79,8 @@ secret.
 **Who may withdraw.** Whoever can name a secret whose hash is the identifier: the contributor, for
 each row by itself. To find a secret for an identifier is to invert a hash of 128 bits. The
 identifier alone would not do: each of two databases knows those at the other, and could then empty
-it of honest people until a victim is left among people that it invented (`blurfit.store.joint`).
+it of honest people until a victim is left among people that it invented
+(`blurfit_server.store.joint`).
 """
 
 import hashlib

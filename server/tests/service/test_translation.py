@@ -1,0 +1,302 @@
+"""What the service says to people has German: every claim of a statement, and every refusal."""
+
+import ast
+import asyncio
+import json
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx2 as httpx
+import numpy as np
+import pytest
+
+import blurfit
+import blurfit_server
+from blurfit import Agreement, perturb_table
+from blurfit.agreement.plan import Plan
+from blurfit.errors import BlurfitError
+from blurfit.learning.inference import Refusal
+from blurfit.model.statement import Statement, as_markdown
+from blurfit.schema.columns import About, Categorical, Numeric
+from blurfit.schema.schema import Schema
+from blurfit_server import Store
+from blurfit_server.service.administration import agreed_from
+from blurfit_server.service.answers import best_of, catalogue, told, translated
+from blurfit_server.service.app import Service
+from support.published import published
+
+SOURCE = Path(blurfit.__file__).parent
+SERVER = Path(blurfit_server.__file__).parent
+TWO = [("Office", "https://first.example"), ("University", "https://second.example")]
+ABOUT = About(title="Pay", purpose="to learn", organiser="Office", contact="office@example.org")
+NUMBER = Schema([Numeric("age", 0, 100)], Numeric("income", 0, 100), about=ABOUT)
+ENGLISH = re.compile(r"\b(the|of|and|is|are|were|that|with|from|not|which|they|has|have)\b")
+# What pages can be refused with, by where it is written; the rest is for programs and commands.
+SPOKEN = (
+    "protocol.py",
+    "errors.py",
+    "service/administration.py",
+    "service/endpoints.py",
+    "service/intake.py",
+    "service/limits.py",
+    "store/arrivals.py",
+    "agreement/mechanisms.py",
+)
+SPOKEN_KINDS = {"agreement/mechanisms.py": ("OtherGroupError",), "protocol.py": ("Kind",)}
+# Of these modules only what is named here: databases, and the words of a survey.
+SPOKEN_IN_PART = {
+    "agreement/terms.py": ("Database", "require_two", "refuse_unless_shareable"),
+    "schema/columns.py": (
+        *("Text", "_Texts", "About", "OnlyIf", "Wording", "_line", "refuse_harmful"),
+    ),
+}
+UNSPOKEN = {  # for what no page sends, when a service is started, or the beginning of a sentence
+    "The collection {1}",
+    "Wave {1} {2}",
+    "Expected {1}={2} {3}.",
+    "Expected {1}: {2}.",
+    "Expected the package",
+    "Expected trusted proxy",
+    "Expected a Submission or Submissions",
+    *("Expected name=", "There is a token for", "Expected one of {1}, not {2}."),  # `blurfit token`
+}
+
+
+def template(node: ast.expr) -> str:
+    """An f-string with {1}, {2} … where values are put in."""
+    if isinstance(node, ast.Constant):
+        return str(node.value)
+    parts, count = [], 0
+    for one in node.values if isinstance(node, ast.JoinedStr) else ():
+        count += not isinstance(one, ast.Constant)
+        parts.append(str(one.value) if isinstance(one, ast.Constant) else f"{{{count}}}")
+    return "".join(parts)
+
+
+def refusals() -> Iterator[str]:
+    for name in (*SPOKEN, *SPOKEN_IN_PART):
+        tree = ast.parse(
+            ((SERVER if name.startswith(("service", "store")) else SOURCE) / name).read_text(
+                encoding="utf-8"
+            )
+        )
+        if name in SPOKEN_IN_PART:
+            chosen = SPOKEN_IN_PART[name]
+            tree.body = [one for one in tree.body if getattr(one, "name", None) in chosen]
+            assert len(tree.body) == len(chosen)
+        for node in ast.walk(tree):
+            kinds = SPOKEN_KINDS.get(name, ("Error", "Kind"))
+            if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(kinds):
+                yield from (found for one in node.args if " " in (found := template(one)))
+
+
+@pytest.mark.parametrize("english", sorted(set(refusals())))
+def test_every_refusal_has_german(english) -> None:
+    if any(english.startswith(one) for one in UNSPOKEN):
+        return
+    values = iter(range(1, 10))
+    text = re.sub(r"\{\d\}", lambda _: f"x{next(values)}", english)
+    found = translated(text, "de")
+    assert found is not None, f"add to sentences.de.po: {english!r}"
+    for one in re.findall(r"x\d", text):
+        assert one in found
+
+
+def test_a_translation_says_the_same() -> None:
+    """Each value is in it, nothing else is, and none of it is English still."""
+    for english, german in catalogue("de").items():
+        assert set(re.findall(r"\{\d\}", german)) == set(re.findall(r"\{\d\}", english))
+        assert not ENGLISH.search(re.sub(r"`.*?`", "", german)), german
+        assert english.endswith(".") <= german.endswith(".")
+
+
+def test_what_cannot_be_had_together_has_german() -> None:
+    tree = ast.parse((SOURCE / "agreement" / "terms.py").read_text(encoding="utf-8"))
+    rules = next(one for one in ast.walk(tree) if getattr(one, "name", "") == "require_together")
+    pairs = [one.elts for one in ast.walk(rules) if isinstance(one, ast.Tuple)]
+    reasons = [f"Expected {words}" for pair in pairs if " " in (words := template(pair[-1]))]
+    assert len(reasons) > 10
+    for reason in reasons:
+        assert translated(reason, "de") is not None, f"add to sentences.de.po: {reason!r}"
+
+
+def test_every_word_of_the_pages_has_german() -> None:
+    """And there is no German of words that no page has; each place for a value is in it."""
+    folder = SOURCE / "service" / "pages"
+    text = "".join(one.read_text(encoding="utf-8") for one in folder.glob("*.en.js"))
+    words = {json.loads(one) for one in re.findall(r': ("(?:[^"\\]|\\.)*"),\n', text)}
+    german = catalogue("de", "pages")
+    assert words - set(german) == set()
+    assert set(german) - words == set()
+    for english, other in german.items():
+        assert set(re.findall(r"\{\w+\}", other)) == set(re.findall(r"\{\w+\}", english))
+
+
+def test_why_there_are_no_errors_has_german() -> None:
+    for reason in Refusal:
+        assert translated(str(reason), "de")
+
+
+TERMS = (
+    {},
+    {"admission": "anyone"},
+    {"database_noise": True},
+    {"database_noise": True, "admission": "anyone"},
+    {"databases": TWO},
+    {"databases": TWO, "admission": "anyone", "proofs": False},
+    {"databases": TWO, "database_noise": True},
+    {"neighbours": "zero-out", "local_epsilon": 1, "local_delta": 1e-6},
+    {"local_epsilon": 5, "local_delta": 1e-6},
+    {"epsilon": 30},
+    {"diaries": True},
+    {"public_rows": "0" * 64},
+)
+
+
+def missing(model) -> list[str]:
+    """What of a statement has no German: neither as a whole nor, in a list, part by part."""
+    said = Statement.of(model)
+    texts = [said.subject, *said.assumed, *said.not_covered, *(what for what, _ in said.asked_by)]
+    texts += [one for claim in said.claims for one in claim]
+    texts += [name for name, _ in said.facts]
+    lost = [one for one in texts if translated(one, "de") is None]
+    left = re.sub(r"`.*?`|Office|University|office@example.org", "", german(model))
+    return lost + [found.group() for found in ENGLISH.finditer(left)]
+
+
+def german(model) -> str:
+    return as_markdown(model, tell=lambda text: told(text, "de"))
+
+
+@pytest.mark.parametrize("terms", TERMS, ids=str)
+def test_every_claim_has_german(terms) -> None:
+    agreement = Agreement.propose(NUMBER, **{"epsilon": 1, "delta": 1e-6, "quorum": 20_000} | terms)
+    assert missing(published(agreement, 25_000)) == []
+
+
+@pytest.mark.parametrize("coded", [{}, {"groups": "region", "overlap": 0.2}, {"weighting": "w"}])
+def test_every_claim_of_a_model_with_errors_has_german(coded) -> None:
+    rng = np.random.default_rng(1)
+    region = Categorical("region", ("north", "south"))
+    schema = Schema([Numeric("w", 0, 10), region], Numeric("income", 0, 100))
+    agreement = Agreement.propose(schema, epsilon=20, delta=1e-6, quorum=2000, **coded)
+    people = {
+        "w": rng.uniform(0, 10, 4000),
+        "region": rng.choice(["north", "south"], 4000),
+        "income": rng.uniform(0, 100, 4000),
+    }
+    with Store() as store:
+        store.open(agreement)
+        store.add(agreement, perturb_table(agreement, people))
+        assert missing(store.publish(agreement)) == []
+
+
+@pytest.mark.parametrize("terms", [{}, {"admission": "anyone"}, {"databases": TWO}], ids=str)
+def test_every_claim_of_a_wave_has_german(terms) -> None:
+    plan = Plan.propose(NUMBER, waves=2, epsilon=1, delta=1e-6, quorum=20_000, **terms)
+    assert missing(published(plan.first(), 25_000)) == []
+
+
+def test_names_stay_as_they_are() -> None:
+    """Even those that look like a sentence of ours: they are put where they stand in English."""
+    names = [("A gets a masked share of each submission and B", "https://first.example"), TWO[1]]
+    agreement = Agreement.propose(NUMBER, epsilon=1, delta=1e-6, quorum=20_000, databases=names)
+    text = german(published(agreement, 25_000))
+    assert "A erhält einen maskierten Anteil jeder Einsendung und B gets a masked share of" in text
+
+
+def test_a_text_that_is_not_known_stays_english() -> None:
+    assert translated("Nobody has written this.", "de") is None
+    assert told("Nobody has written this.", "de") == "Nobody has written this."
+    assert told("1,234.5, age 0.25", "de") == "1.234,5, age 0,25"
+    assert translated("x" * 10**6, "de") is None
+
+
+def test_what_strangers_put_in_costs_little() -> None:
+    """However it looks: a list of many parts, sentences without end, names like templates."""
+    for part in (
+        "a, ",
+        "a; b, ",
+        "Nothing. ",
+        "Nothing is promised. ",
+        "x and y together. ",
+        "{1} ",
+    ):
+        text = (part * 4000)[:3900] + "!"
+        start = time.process_time()
+        told(text, "de")
+        assert time.process_time() - start < 1, part
+
+
+@pytest.mark.parametrize(
+    "around", ["x did not help: {}", "{} in wave 2", "**{}**", "ε = 1, δ = {}"]
+)
+def test_texts_within_texts_are_told_however_deep(around) -> None:
+    """A name that looks like a sentence within a sentence, and so on, neither fails nor costs."""
+    text = "x"
+    while len(text) < 3900:
+        text = around.format(text)
+    start = time.process_time()
+    assert "x" in told(text, "de")
+    many = ", ".join([text] * 90)
+    assert told(many, "de") == many
+    assert time.process_time() - start < 2
+
+
+@pytest.mark.parametrize(
+    ("accepted", "best"), [("de", "de"), ("fr, de;q=0.5", "de"), ("en-GB,de", "en"), ("fr", "en")]
+)
+def test_the_language_that_a_browser_asks_for(accepted, best) -> None:
+    assert best_of(accepted) == best
+
+
+def test_the_service_refuses_in_the_language_that_it_is_asked_in() -> None:
+    async def ask() -> dict[str, str]:
+        with Store() as store:
+            transport = httpx.ASGITransport(app=Service(store))
+            async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+                found = {}
+                for language in ("de-DE,de;q=0.9", "en", ""):
+                    path, headers = f"/collections/{'0' * 64}", {"accept-language": language}
+                    found[language] = (await client.get(path, headers=headers)).json()["title"]
+                return found
+
+    told_in = asyncio.run(ask())
+    assert told_in["de-DE,de;q=0.9"] == "Diese Umfrage gibt es hier nicht"
+    assert told_in["en"] == told_in[""] == "There is no such survey here"
+
+
+AGE = {"name": "age", "kind": "numeric", "lower": 18, "upper": 80}
+PROPOSAL = {
+    "schema": {"features": [AGE], "target": AGE | {"name": "income", "lower": 0}},
+    "epsilon": 1,
+    "delta": 1e-6,
+    "quorum": 2000,
+}
+FIRST, SECOND = ({"name": one, "url": f"https://{one}.example"} for one in ("a", "b"))
+REFUSED = (
+    *({"delta": 1e-300}, {"quorum": 2**60}, {"epsilon": -1}, {"epsilon": "x"}, {"extra": 1}),
+    *({"local_epsilon": 1}, {"databases": [FIRST]}, {"databases": [FIRST, FIRST]}),
+    {"databases": [FIRST | {"name": " a"}, SECOND]},
+    {"databases": [FIRST | {"url": "http://a.example"}, SECOND]},
+    {"databases": [FIRST, SECOND], "proofs": True, "waves": 2},
+    *({"proofs": True}, {"waves": 40}, {"waves": 2, "colluders": 0.9}, {"neighbours": "x"}),
+    *({"mechanism": "input"}, {"database_noise": True, "epsilon": 1e6}),
+    *({"features": []}, {"features": [AGE | {"name": "income"}]}, {"features": [AGE, AGE]}),
+    *({"features": [AGE | {"lower": 80}]}, {"features": [AGE | {"kind": "fish"}]}, {"title": ""}),
+    {"features": [{"name": "a", "kind": "categorical", "levels": ["b"]}]},
+    {"features": [{"name": "a", "kind": "binary", "unit": "years"}]},
+    *({"title": "x" * 3000}, {"target": AGE | {"above": 90}}),
+)
+
+
+@pytest.mark.parametrize("change", REFUSED, ids=str)
+def test_an_administrator_is_refused_in_german(change) -> None:
+    """What the form can come to, and more: nothing of it is English."""
+    about = {name: change[name] for name in ("features", "target", "title") if name in change}
+    given = PROPOSAL | ({"schema": PROPOSAL["schema"] | about} if about else change)
+    with pytest.raises(BlurfitError) as refused:
+        agreed_from(json.dumps(given).encode())
+    assert not ENGLISH.search(told(str(refused.value), "de")), refused.value
