@@ -18,7 +18,7 @@ from scale import agreement, learn, people, store_full, write
 
 from blurfit import perturb_table
 from blurfit.estimators import MomentPerturbationRegressor
-from blurfit.files.scan import Threads
+from blurfit.files.engines import Threads
 from blurfit_server import Store
 from blurfit_server.store import blocks
 

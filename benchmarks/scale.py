@@ -28,8 +28,8 @@ from rich.console import Console
 
 from blurfit import Agreement, Numeric, Schema, Submissions, perturb_table
 from blurfit.contributor.sending import blur_table
-from blurfit.files.learn import Work, totals
-from blurfit.files.scan import Cluster, Engine, Threads
+from blurfit.files.engines import Cluster, Engine, Threads
+from blurfit.files.learn import Work, scanned
 from blurfit.learning.sums import Totals
 from blurfit.messages.files import Writer
 from blurfit.simulation import exact_totals, sampler_for
@@ -80,7 +80,8 @@ def write(path: Path, agreed: Agreement, rows: int) -> Path:
 
 def learn(agreed: Agreement, path: Path, engine: Engine) -> Totals:
     """Check, add and tell apart everything in a file."""
-    return totals(agreed, Work.of(agreed, [str(path)]), engine)
+    with scanned(agreed, Work.of(agreed, [str(path)]), engine) as (found, _):
+        return found
 
 
 def plain(path: Path, d: int) -> FloatArray:
@@ -115,9 +116,9 @@ def files(folder: Path, rounds: int, rows: int) -> Iterator[Row]:
             partial(learn, agreed, path, Threads(1)),
             rounds=rounds,
         )
-        there, here = cluster.processor_seconds(), process_time()
+        there, here = seconds_of(cluster), process_time()
         learn(agreed, path, cluster)
-        there = cluster.processor_seconds() - there
+        there = seconds_of(cluster) - there
         here, before = process_time(), here
         learn(agreed, path, Threads(1))
         alone = process_time() - here
@@ -130,6 +131,11 @@ def files(folder: Path, rounds: int, rows: int) -> Iterator[Row]:
         "that of one thread",
         (here - before) / alone,
     )
+
+
+def seconds_of(cluster: Cluster) -> float:
+    """Return the processor time of all workers so far."""
+    return float(sum(cluster.client.run(process_time).values()))
 
 
 def crowd(folder: Path, rows: int) -> Iterator[Row]:

@@ -126,8 +126,8 @@ def to_model(stack: ExitStack) -> Callable[[], object]:
 
 def from_file(stack: ExitStack) -> Callable[[], object]:
     """Prepare: a file of submissions, and the model of it."""
+    from blurfit.files.engines import Threads
     from blurfit.files.learn import release_files
-    from blurfit.files.scan import Threads
     from blurfit.messages.files import Writer
 
     agreement = bf.Agreement.propose(schema(), **PROMISE)

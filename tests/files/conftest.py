@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import dask
 import pytest
 
-from blurfit.files.scan import Cluster
+from blurfit.files.engines import Cluster
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -21,5 +21,5 @@ def cluster() -> Iterator[Cluster]:
     """For tests that only work with it; it ends with them, because it is busy even with nothing."""
     with Cluster(workers=1) as running:
         # Tasks that fail on purpose are no news, and workers would write theirs over pytest's own.
-        running._client.run(logging.getLogger("distributed.worker").setLevel, logging.CRITICAL)
+        running.client.run(logging.getLogger("distributed.worker").setLevel, logging.CRITICAL)
         yield running

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from blurfit import Agreement, BlurfitError, Numeric, Schema, ServiceError, perturb_table
+from blurfit.files import engines as module
 from blurfit.files import learn
-from blurfit.files import scan as module
-from blurfit.files.learn import Work, totals
-from blurfit.files.scan import Cluster, Threads
+from blurfit.files.engines import Cluster, Threads
+from blurfit.files.learn import Work, scanned
 from blurfit.messages import files
 from blurfit.messages.files import Writer
 
@@ -31,7 +31,7 @@ def test_no_more_at_a_time_than_there_are_threads() -> None:
             running.remove(item)
         return item
 
-    assert list(Threads(3)._map(work, range(20))) == list(range(20))
+    assert list(Threads(3).map(work, range(20))) == list(range(20))
     assert 1 < max(most) <= 3
 
 
@@ -67,38 +67,37 @@ def plan_cluster(tmp_path, monkeypatch) -> Work:
 
 
 def test_a_worker_that_dies_changes_nothing(plan_cluster) -> None:
-    expected = totals(AGREEMENT_CLUSTER, plan_cluster, Threads(2))
-    assert expected.count == ROWS
+    with scanned(AGREEMENT_CLUSTER, plan_cluster, Threads(2)) as (expected, _):
+        assert expected.count == ROWS
     seen: list[int] = []
     with Cluster(workers=2) as cluster:
-        before = cluster._client.run(os.getpid)
+        before = cluster.client.run(os.getpid)
         assert len(before) == 2
 
-        def kill_one(rows: int) -> None:
-            seen.append(rows)
+        def kill_one(done: int, _of: int) -> None:
+            seen.append(done)
             if len(seen) == 5:
                 os.kill(next(iter(before.values())), signal.SIGKILL)
 
-        assert cluster.processor_seconds() > 0
-        found = totals(AGREEMENT_CLUSTER, plan_cluster, cluster, kill_one)
-        cluster._client.wait_for_workers(2, timeout=300)
-        after = cluster._client.run(os.getpid)
+        with scanned(AGREEMENT_CLUSTER, plan_cluster, cluster, kill_one) as (found, _):
+            pass
+        cluster.client.wait_for_workers(2, timeout=300)
+        after = cluster.client.run(os.getpid)
     assert set(after.values()) != set(before.values()), "one was killed, and replaced"
     assert len(seen) >= 5
     assert found == expected
 
 
-def test_workers_that_die_again_and_again_are_an_error(plan_cluster, monkeypatch) -> None:
+def test_workers_that_die_again_and_again_are_an_error(plan_cluster) -> None:
     with (
         dask.config.set({"distributed.scheduler.allowed-failures": 0}),
         Cluster(workers=1) as cluster,
+        pytest.raises(ServiceError, match="Nothing was published"),
     ):
-        monkeypatch.setattr(module, "scan", _die)
-        with pytest.raises(ServiceError, match="Nothing was published"):
-            cluster.scan(AGREEMENT_CLUSTER.to_json(), plan_cluster.tasks[:1], lambda _rows: None)
+        list(cluster.map(_die, plan_cluster.tasks[:1]))
 
 
-def _die(_text, _task):
+def _die(_task):
     os.kill(os.getpid(), signal.SIGKILL)
 
 

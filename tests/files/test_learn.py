@@ -14,19 +14,19 @@ from blurfit import (
     InfeasibleError,
     InvalidValueError,
     NotPublishedError,
+    PublishedModel,
     PublishedMoments,
     Submissions,
     perturb_table,
 )
-from blurfit.agreement.agreement import Agreement
 from blurfit.contributor.sending import blur_table
 from blurfit.errors import NotCertifiedError
 from blurfit.files import learn, scan
-from blurfit.files.learn import Work, learn_files, release_files, release_plan, totals
-from blurfit.files.scan import Threads
+from blurfit.files.engines import Threads
+from blurfit.files.learn import Work, release_files, scanned
 from blurfit.messages import files
 from blurfit.messages.files import open_submissions
-from blurfit.model.course import learn_plan, next_agreement
+from blurfit.model.course import Course, learn_plan, next_agreement
 from blurfit_server import Store
 from blurfit_server.store import database
 from blurfit_server.store.export import export
@@ -40,6 +40,11 @@ ROWS = 600
 def table(agreement) -> Submissions:
     generator = np.random.default_rng(5)
     return perturb_table(agreement, {c: generator.uniform(0, 100, ROWS) for c in ("age", "income")})
+
+
+def learn_files(agreement, words, engine, **options) -> PublishedModel:
+    found = release_files(agreement, words, engine, **options)
+    return PublishedModel.from_json(found.text())
 
 
 def part(table: Submissions, rows) -> Submissions:
@@ -141,9 +146,12 @@ def test_many_repeats_are_told_without_a_list_of_them(
     files = [
         write_file(tmp_path / name / "a.parquet", agreement, table) for name in ("x", "y", "z")
     ]
-    once = totals(agreement, Work.of(agreement, files[:1]), Threads(2))
-    assert once.count == ROWS
-    assert totals(agreement, Work.of(agreement, files), Threads(2)) == once
+    with (
+        scanned(agreement, Work.of(agreement, files[:1]), Threads(2)) as (once, _),
+        scanned(agreement, Work.of(agreement, files), Threads(2)) as (again, _),
+    ):
+        assert once.count == ROWS
+        assert again == once
 
 
 @either_mechanism
@@ -189,67 +197,31 @@ def test_a_file_that_is_written_to_meanwhile(agreement, table, tmp_path) -> None
     assert [p.name for p in tmp_path.iterdir()] == ["a.parquet"]
 
 
-# ---- learn plan
+# ---- a plan
 
 
 PLAN = plan("label", waves=2, quorum=600)
 NAMES = ("age", "education", "region", "married", "income")
 
 
-def collect(tmp_path, short: int = 0) -> list[tuple[Agreement, list[str]]]:
-    """Everyone blurs a table of her wave's people into a file; `short` are missing in the last."""
-    everyone, engine = people(600, 4), Threads()
-    found: list[tuple[Agreement, list[str]]] = []
-    at = 0
+def test_files_give_the_model_of_their_releases(tmp_path) -> None:
+    """Each wave's people blur a table into a file; each wave is released from its own file."""
+    everyone, course, at = people(600, 4), Course.of(PLAN, ()), 0
     for number, quorum in enumerate(PLAN.quorums, start=1):
-        agreement = next_agreement(PLAN, release_plan(PLAN, found, engine) if found else ())
+        agreement = next_agreement(PLAN, course.releases)
         folder = tmp_path / f"wave{number}"
         folder.mkdir()
-        missing = short if number == len(PLAN) else 0
-        table = written(folder / "people.csv", rows(everyone, at, at + quorum - missing), NAMES)
-        out = folder / "blurred.parquet"
-        assert blur_table(agreement, table, out) == quorum - missing
-        found.append((agreement, [str(out)]))
+        table = written(folder / "people.csv", rows(everyone, at, at + quorum), NAMES)
+        assert blur_table(agreement, table, folder / "blurred.parquet") == quorum
+        found = release_files(agreement, [str(folder)], Threads())
+        course = course.then(PublishedMoments.from_json(found.moments))
         at += quorum
-    return found
-
-
-def test_files_give_the_model_of_their_releases(tmp_path) -> None:
-    collected = collect(tmp_path)
-    model = learn_plan(PLAN, release_plan(PLAN, collected, Threads()))
-    releases = release_plan(PLAN, collected, Threads())
-    assert learn_plan(PLAN, releases).to_json() == model.to_json()
+    model = learn_plan(PLAN, course.releases)
     assert tuple(one.count for one in model.waves) == PLAN.quorums
-    clean = collected[1][0].exact(rows(people(600, 4), PLAN.quorums[0], 600)).sum(axis=0)
-    noise = (releases[1].sums - clean) / np.sqrt(len(clean))
-    (part,) = collected[1][0].parts
+    clean = agreement.exact(rows(everyone, PLAN.quorums[0], 600)).sum(axis=0)
+    noise = (course.releases[1].sums - clean) / np.sqrt(len(clean))
+    (part,) = agreement.parts
     assert np.abs(noise / part.deviations).max() < 6 * np.sqrt(PLAN.quorums[1] / len(clean))
-
-
-def test_a_wave_below_its_quorum_is_not_released(tmp_path) -> None:
-    collected = collect(tmp_path, short=1)
-    with pytest.raises(BelowQuorumError):
-        release_plan(PLAN, collected, Threads())
-    assert not list((tmp_path / "wave2").glob("*.release.json"))
-
-
-def test_a_released_wave_takes_no_more(tmp_path) -> None:
-    collected = collect(tmp_path)
-    release_plan(PLAN, collected, Threads())
-    late = written(tmp_path / "late.csv", people(3, 9), NAMES)
-    blur_table(collected[0][0], late, tmp_path / "wave1" / "late.parquet")
-    with pytest.raises(ConflictError, match="other files"):
-        release_plan(PLAN, [(collected[0][0], [str(tmp_path / "wave1")])], Threads())
-
-
-def test_an_agreement_that_does_not_follow_is_refused_before_files_are_read(tmp_path) -> None:
-    collected = collect(tmp_path)
-    with pytest.raises(NotCertifiedError):
-        release_plan(PLAN, collected[1:], Threads())
-    with pytest.raises(NotCertifiedError):
-        release_plan(plan("label", waves=2), [(collected[0][0], ["nowhere"])], Threads())
-    with pytest.raises(InvalidValueError, match="first wave"):
-        release_plan(PLAN, [], Threads())
 
 
 # ---- export

@@ -76,7 +76,7 @@ def test_repeated_words_are_found_in_their_partitions(words, partitions) -> None
     parts = apart(array, array, partitions)
     assert len(parts) == partitions
     assert sorted(np.concatenate(parts).tolist()) == sorted(words)
-    found = [int(word) for part in parts for word in repeated([part])]
+    found = [int(word) for part in parts for word in repeated(part)]
     assert sorted(found) == sorted({word for word in words if words.count(word) > 1})
 
 
@@ -238,7 +238,7 @@ def test_a_conflict_names_both_places() -> None:
 
 def test_too_many_suspects_are_not_listed(monkeypatch) -> None:
     monkeypatch.setattr(duplicates, "MOST_SUSPECTS", 4)
-    parts = [np.array([3, 9], dtype="<u8"), np.array([1, 4], dtype="<u8")]
+    parts = [np.array([3, 9, 9, 3], dtype="<u8"), np.array([4, 1, 1, 5, 4], dtype="<u8")]
     found = suspects(parts)
     assert found is not None
     assert found.tolist() == [1, 3, 4, 9]

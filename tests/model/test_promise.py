@@ -29,8 +29,8 @@ from blurfit.estimators import (
     MomentPerturbationRegressor,
 )
 from blurfit.estimators.base import CLASSES_READ, SEEDED
+from blurfit.files.engines import Threads
 from blurfit.files.learn import release_files
-from blurfit.files.scan import Threads
 from blurfit.model.course import learn_plan
 from blurfit.model.release import examine
 from blurfit.model.statement import Published, as_card, as_html, as_markdown, as_yaml

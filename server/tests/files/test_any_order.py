@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 from blurfit import BlurfitError, Submissions, perturb_table
+from blurfit.files.engines import Threads
 from blurfit.files.learn import release_files
-from blurfit.files.scan import Threads
 from blurfit.model.release import PublishedMoments
 from blurfit_server import Store
 from blurfit_server.store.export import export

@@ -17,12 +17,13 @@ from blurfit import (
     ConflictError,
     InfeasibleError,
     InvalidValueError,
+    PublishedModel,
     Submissions,
     perturb_table,
 )
-from blurfit.files.learn import Work, learn_files, totals
+from blurfit.files.engines import Threads
+from blurfit.files.learn import Work, release_files, scanned
 from blurfit.files.receipts import ReleaseReceipt
-from blurfit.files.scan import Threads
 from blurfit.messages.files import Writer
 from blurfit.model.release import PublishedMoments
 from blurfit.theory.forms import pack
@@ -56,7 +57,8 @@ def folder(path: Path) -> Path:
 
 
 def learn(agreement, *words: object, receipt: Path | None = None):
-    return learn_files(agreement, [str(word) for word in words], Threads(1), receipt=receipt)
+    found = release_files(agreement, [str(word) for word in words], Threads(1), receipt=receipt)
+    return PublishedModel.from_json(found.text())
 
 
 def shown(path: Path, agreement) -> str:
@@ -74,14 +76,15 @@ def test_what_two_sums_give_away(agreement, late, tmp_path) -> None:
     write_file(tmp_path / "a.parquet", agreement, perturb_table(agreement, PEOPLE))
     write_file(tmp_path / "late.parquet", agreement, late)
     files = [str(tmp_path / "a.parquet"), str(tmp_path / "late.parquet")]
-    few, all_of_them = (
-        totals(agreement, Work.of(agreement, some), Threads(1)) for some in (files[:1], files)
-    )
+    sums = []
+    for some in (files[:1], files):
+        with scanned(agreement, Work.of(agreement, some), Threads(1)) as (found, _):
+            sums.append(found.sums)
     (theirs,) = late.numbers
     if agreement.mechanism == "input":
         q, p = np.split(theirs, 2)
         theirs = np.concatenate([pack(np.outer(q, q)), p])
-    np.testing.assert_allclose(all_of_them.sums - few.sums, theirs, atol=1e-9)
+    np.testing.assert_allclose(sums[1] - sums[0], theirs, atol=1e-9)
 
 
 def test_publish_export_and_learn_with_one_more(store, agreement, late, tmp_path) -> None:

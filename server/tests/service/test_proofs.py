@@ -3,11 +3,7 @@
 import numpy as np
 import pytest
 
-from blurfit.errors import (
-    BelowQuorumError,
-    InfeasibleError,
-    InvalidValueError,
-)
+from blurfit.errors import BelowQuorumError, InfeasibleError, InvalidValueError
 from blurfit.messages.submissions import Shares
 from blurfit.proofs import field
 from blurfit.protocol import RequestError

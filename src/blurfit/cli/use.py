@@ -58,8 +58,8 @@ def learn(
             folder in which each agreement has its own. Needed as soon as one of FILES is a URL.
         plan: Learn a wave of this plan, together with its earlier waves (--release).
     """
+    from blurfit.files.engines import Cluster, Threads
     from blurfit.files.learn import release_files
-    from blurfit.files.scan import Cluster, Threads
     from blurfit.model.release import without_a_model
 
     if scheduler is not None and engine != "dask":

@@ -17,35 +17,36 @@ before (`blurfit.model.course`).
 
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+
+import numpy as np
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.plan import Plan
-from blurfit.errors import (
-    ConflictError,
-    InfeasibleError,
-    InvalidValueError,
-    Progress,
-    silent,
-)
+from blurfit.errors import ConflictError, Progress, silent
+from blurfit.files.engines import Engine
 from blurfit.files.receipts import Receipts
 from blurfit.files.scan import (
-    Engine,
     Identity,
+    Parts,
+    Spill,
     Stretch,
     agreed,
     find,
     identify,
+    merge,
     open_stream,
+    partitions_for,
+    records,
+    scan,
+    suspects,
     tell_apart,
 )
 from blurfit.learning.sums import Totals, total
 from blurfit.messages.files import SubmissionFile, rows_at_once
-from blurfit.model.course import Course
-from blurfit.model.model import PublishedModel
-from blurfit.model.release import PublishedMoments, Release
+from blurfit.model.release import Release
 from blurfit.randomness import with_database_noise
 
 GROUPS_AT_ONCE = 4  # as large as ours are: 32 MiB of rows a task
@@ -94,37 +95,41 @@ def _tasks(
         yield Stretch(number, place, first, file.groups, rows, identity)
 
 
-def totals(agreement: Agreement, plan: Work, engine: Engine, progress: Progress = silent) -> Totals:
-    """Return what all submissions in the files come to, each counted once.
+@contextmanager
+def scanned(
+    agreement: Agreement, work: Work, engine: Engine, progress: Progress = silent
+) -> Iterator[tuple[Totals, Spill]]:
+    """Add up all submissions in the files, each counted once.
 
-    For `input` they must not be shown: learn one model from them, and record it.
+    Args:
+        agreement: The agreement of the files.
+        work: The tasks.
+        engine: Runs the tasks.
+        progress: Receives how many rows of how many were read.
+
+    Yields:
+        The totals, and the first eight bytes of all identifiers in temporary files. For `input` the
+        totals must not be shown: learn one model from them, and record it.
     """
-    text = agreement.to_json()
-    parts, suspects = engine.scan(text, plan.tasks, progress)
-    if suspects is None or len(suspects):
-        again = tell_apart(engine.records(text, plan.tasks, suspects), plan.tasks, plan.rows)
-        if again:
-            tasks = [
-                replace(
-                    task,
-                    repeated={
-                        group: again[task.file, group]
-                        for group in range(task.first, task.last)
-                        if (task.file, group) in again
-                    },
-                )
-                for task in plan.tasks
-            ]
-            # From the start, without them: nothing is ever subtracted.
-            parts, _ = engine.scan(text, tasks, silent)
-    return total(agreement, parts, agreed(text)[2])
-
-
-def learn_files(
-    agreement: Agreement, words: Iterable[str], engine: Engine, **options: Any
-) -> PublishedModel:
-    """Return the one model of some files; arguments as for `release_files`."""
-    return PublishedModel.from_json(release_files(agreement, words, engine, **options).text())
+    text, tasks = agreement.to_json(), work.tasks
+    with Spill(partitions_for(work.rows), np.dtype("<u8")) as names:
+        parts: Parts = []
+        rows = 0
+        for task, part in zip(tasks, engine.map(partial(scan, text), tasks), strict=True):
+            parts = merge(text, parts, part.parts)
+            names.add(part.prefixes, part.prefixes)
+            rows += task.rows
+            progress(rows, work.rows)
+        twice = suspects(names)
+        if twice is None or len(twice):
+            batches = engine.map(partial(records, text, suspects=twice), tasks)
+            if repeated := tell_apart(batches, tasks, work.rows):
+                # From the start, without them: nothing is ever subtracted.
+                fewer = [task.without(repeated) for task in tasks]
+                parts = []
+                for part in engine.map(partial(scan, text), fewer):
+                    parts = merge(text, parts, part.parts)
+        yield total(agreement, parts, agreed(text)[2]), names
 
 
 def release_files(
@@ -152,57 +157,34 @@ def release_files(
     receipts = Receipts.of(agreement.fingerprint, places, files, receipt)
     if (found := receipts.find()) is not None:
         return found
-    plan = Work.of(agreement, places, files)
-    done = 0
+    work = Work.of(agreement, places, files)
+    with scanned(agreement, work, engine, progress) as (totals, _):
+        for place, before in zip(places, files, strict=True):
+            if identify(place) != before:
+                raise ConflictError(
+                    f"Expected {place!r} to stay as it was, but it was written to meanwhile. "
+                    "Nothing was published; let whoever writes it finish, and run the same command "
+                    "again."
+                )
+        release = _release(agreement, work, totals)
+        return receipts.record(release, database_noise=agreement.database_noise)
 
-    def count(rows: int) -> None:
-        nonlocal done
-        done += rows
-        progress(done, plan.rows)
 
-    found_totals = totals(agreement, plan, engine, count)
-    for place, before in zip(places, files, strict=True):
-        if identify(place) != before:
-            raise ConflictError(
-                f"Expected {place!r} to stay as it was, but it was written to meanwhile. Nothing "
-                "was published; let whoever writes it finish, and run the same command again."
-            )
-    if agreement.database_noise and plan.marks:
+def _release(agreement: Agreement, work: Work, totals: Totals) -> Release:
+    """Learn from the totals, unless a store released something else of these submissions."""
+    if agreement.database_noise and work.marks:
         raise ConflictError(
             "A model has been published from some of these submissions before they were exported, "
             "with noise of the database that is not in the files. Use that model: another one, "
             "with other noise, would be a second release."
         )
-    release = Release.of(agreement, with_database_noise(agreement, found_totals), held=plan.held)
+    release = Release.of(agreement, with_database_noise(agreement, totals), held=work.held)
     shown = release.model or release.moments
-    if plan.marks and (shown is None or plan.marks != {release.mark()}):
+    if work.marks and (shown is None or work.marks != {release.mark()}):
         raise ConflictError(
             "A model has been published from some of these submissions before they were exported, "
             "and these files together are not the same people. A second release would give away "
             "whom the two differ in; learn from exactly the submissions that the published one is "
             "from, or collect under a new agreement."
         )
-    return receipts.record(release, database_noise=agreement.database_noise)
-
-
-def release_plan(
-    plan: Plan, collected: Sequence[tuple[Agreement, Iterable[str]]], engine: Engine, **options: Any
-) -> tuple[PublishedMoments, ...]:
-    """Return the release of each wave, in their order; `learn_plan` makes a model of them.
-
-    `collected` has for each wave so far its announced agreement, and the words for its files; the
-    options are those of `release_files`.
-
-    Nothing of a wave is released if its agreement does not follow, or below its quorum; what was
-    released of the waves before stays.
-    """
-    if not collected:
-        raise InvalidValueError("Expected the agreement and the files of the first wave at least.")
-    course = Course.of(plan, ())
-    for agreement, words in collected:
-        course.require(agreement)
-        found = release_files(agreement, words, engine, **options)
-        if found.moments is None:
-            raise InfeasibleError(found.refusal or "This wave has no sums.")
-        course = course.then(PublishedMoments.from_json(found.moments))
-    return course.releases
+    return release

@@ -19,46 +19,35 @@ any number of rows in little memory:
    (BLAKE2b, 128 bits), again apart by their identifiers. Rows with the same identifier and another
    digest are a conflict; of those with the same, the first counts.
 
-Memory does not grow with the number of rows but for one bit for each, and only if some repeat.
-Whoever makes identifiers up can bring one file out of balance, which costs memory and changes no
-result.
+Memory does not grow with the number of rows, except by one bit for each row, and only if rows
+repeat. A contributor who chooses identifiers can make one file larger than the others, which costs
+memory and changes no result.
 
-**Engines** run all of this on all tasks: by threads, or on a Dask cluster. Both give the same
-bytes. Every function is pure: run again, on another machine, it gives the same. And sums are exact
-(`blurfit.learning.sums`), so the order in which they are merged does not show.
-
-On a cluster tasks go where there is room, and again where a worker died. Sums are merged in a tree
-of eight at a time, on the workers. So are identifiers: each task's prefixes are cut apart by their
-value, and each partition is gathered and sorted on one worker. Nothing that grows with the number
-of rows comes to the caller, unless identifiers repeat.
+Every function of a task is pure: run again, on another machine, it gives the same. Sums are exact
+(`blurfit.learning.sums`), so the order in which they are merged does not show. Any engine
+(`blurfit.files.engines`) therefore gives the same bytes.
 """
 
 import glob
 import hashlib
 import io
 import os
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from functools import lru_cache, partial
-from operator import attrgetter, itemgetter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from time import process_time
-from typing import IO, Any, Protocol, Self, TypeVar
+from typing import IO, Any, Self
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 import httpx2 as httpx
 import numpy as np
 import numpy.typing as npt
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.data import BoolArray, ByteArray, FloatArray, WordArray
-from blurfit.errors import ConflictError, InvalidValueError, Progress, ServiceError, optional
+from blurfit.errors import ConflictError, InvalidValueError, optional
 from blurfit.learning.sums import Screen, block_sums, merged, rows_that_add_exactly
 from blurfit.messages.files import SUFFIXES, SubmissionFile
 
@@ -215,6 +204,12 @@ class Stretch:
     # by row group, a bit for each row that came before and is not counted again
     repeated: dict[int, ByteArray] = field(default_factory=dict, compare=False)
 
+    def without(self, repeated: dict[tuple[int, int], ByteArray]) -> "Stretch":
+        """Leave out the rows that came before, by file and row group."""
+        groups = range(self.first, self.last)
+        here = {one: repeated[self.file, one] for one in groups if (self.file, one) in repeated}
+        return replace(self, repeated=here)
+
 
 @dataclass(frozen=True, eq=False)
 class Scanned:
@@ -261,7 +256,7 @@ def scan(text: str, task: Stretch) -> Scanned:
     return Scanned(parts, prefixes[:seen])
 
 
-def merge(text: str, several: list[Parts]) -> Parts:
+def merge(text: str, *several: Parts) -> Parts:
     """Merge the parts of several tasks."""
     _, _, exact_rows = agreed(text)
     return merged([part for parts in several for part in parts], exact_rows)
@@ -279,11 +274,10 @@ def apart(rows: npt.NDArray[Any], words: WordArray, partitions: int) -> list[npt
     return np.split(rows[order], bounds)
 
 
-def repeated(prefixes: list[WordArray]) -> WordArray:
+def repeated(prefixes: WordArray) -> WordArray:
     """Return the prefixes that occur more than once, in order."""
-    everything = np.concatenate(prefixes) if prefixes else np.empty(0, dtype="<u8")
-    everything.sort()
-    return np.unique(everything[1:][everything[1:] == everything[:-1]])
+    ordered = np.sort(prefixes)
+    return np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
 
 
 def records(text: str, task: Stretch, suspects: WordArray | None) -> Records:
@@ -355,16 +349,17 @@ class Spill:
             for number in range(partitions)
         ]
 
-    def append(self, partition: int, rows: npt.NDArray[Any]) -> None:
-        """Add rows to a partition."""
-        if len(rows):
-            self._files[partition].write(np.ascontiguousarray(rows).data.cast("B"))
+    def add(self, rows: npt.NDArray[Any], words: WordArray) -> None:
+        """Add rows, each to the partition of its word."""
+        for file, part in zip(self._files, apart(rows, words, self.partitions), strict=True):
+            if len(part):
+                file.write(np.ascontiguousarray(part).data.cast("B"))
 
-    def read(self, partition: int) -> npt.NDArray[Any]:
-        """Read all rows of a partition."""
-        file = self._files[partition]
-        file.seek(0)
-        return np.fromfile(file, dtype=self._kind)
+    def __iter__(self) -> Iterator[npt.NDArray[Any]]:
+        """Read the partitions, one at a time."""
+        for file in self._files:
+            file.seek(0)
+            yield np.fromfile(file, dtype=self._kind)
 
     def __enter__(self) -> Self:
         return self
@@ -380,10 +375,10 @@ def partitions_for(rows: int) -> int:
     return min(MOST_FILES, max(1, -(-rows // AT_ONCE)))
 
 
-def suspects(found: Iterable[WordArray]) -> WordArray | None:
-    """Return the prefixes that occur twice as one array in order; None if they are too many."""
+def suspects(partitions: Iterable[WordArray]) -> WordArray | None:
+    """Collect the prefixes that occur twice, in order; None if they are too many."""
     kept, many = [np.empty(0, dtype="<u8")], 0
-    for prefixes in found:
+    for prefixes in map(repeated, partitions):
         many += len(prefixes)
         if many <= MOST_SUSPECTS:
             kept.append(prefixes)
@@ -395,14 +390,11 @@ def tell_apart(
 ) -> dict[tuple[int, int], ByteArray]:
     """Mark, by file and row group, each row that came before with a bit; refuse conflicts."""
     groups: dict[tuple[int, int], ByteArray] = {}
-    partitions = partitions_for(rows)
-    with Spill(partitions, RECORD) as spill:
+    with Spill(partitions_for(rows), RECORD) as spill:
         for batch in batches:
-            words = np.ascontiguousarray(batch["identifier"][:, 0])
-            for partition, part in enumerate(apart(batch, words, partitions)):
-                spill.append(partition, part)
-        for partition in range(partitions):
-            again, before = _again(spill.read(partition))
+            spill.add(batch, np.ascontiguousarray(batch["identifier"][:, 0]))
+        for partition in spill:
+            again, before = _again(partition)
             if not len(again):
                 continue
             _refuse_conflicts(again, before, tasks)
@@ -456,197 +448,3 @@ def _refuse_conflicts(again: Records, before: Records, tasks: Sequence[Stretch])
         f"{where(again[one])} has others than {where(before[one])}: an identifier is for one "
         "submission. Find out which file is wrong, and leave it out."
     )
-
-
-# ---- engines
-
-
-class Engine(Protocol):
-    """Runs the functions of `blurfit.files.scan` on all tasks."""
-
-    def scan(
-        self, text: str, tasks: Sequence[Stretch], progress: Progress
-    ) -> tuple[Parts, WordArray | None]:
-        """Return the parts of all tasks' sums, and the prefixes of identifiers that occur twice.
-
-        These are None if they are too many to be listed. `progress` is told how many more rows have
-        been looked at.
-        """
-
-    def records(
-        self, text: str, tasks: Sequence[Stretch], suspects: WordArray | None
-    ) -> Iterator[Records]:
-        """Yield the rows whose identifiers begin with one of the suspects, task by task."""
-
-
-_Result = TypeVar("_Result")
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-@dataclass(frozen=True)
-class Threads:
-    """Work with so many threads; by default one for each core."""
-
-    count: int = field(default_factory=_cores)
-
-    def scan(
-        self, text: str, tasks: Sequence[Stretch], progress: Progress
-    ) -> tuple[Parts, WordArray | None]:
-        """See `Engine`."""
-        partitions = partitions_for(sum(task.rows for task in tasks))
-        parts: Parts = []
-        with Spill(partitions, np.dtype("<u8")) as spill:
-            for task, found in zip(tasks, self._map(partial(scan, text), tasks), strict=True):
-                parts = merge(text, [parts, found.parts])
-                for number, some in enumerate(apart(found.prefixes, found.prefixes, partitions)):
-                    spill.append(number, some)
-                progress(task.rows)
-            twice = self._map(lambda number: repeated([spill.read(number)]), range(partitions))
-            return parts, suspects(twice)
-
-    def records(
-        self, text: str, tasks: Sequence[Stretch], suspects: WordArray | None
-    ) -> Iterator[Records]:
-        """See `Engine`."""
-        return self._map(partial(records, text, suspects=suspects), tasks)
-
-    def _map(
-        self, function: Callable[..., _Result], items: "Sequence[Stretch] | range"
-    ) -> Iterator[_Result]:
-        """Results in order, no more at a time than there are threads, and one that waits."""
-        # Each thread multiplies for itself: those of BLAS would get in each other's way.
-        with threadpool_limits(1, "blas"), ThreadPoolExecutor(self.count) as pool:
-            running: deque[Future[_Result]] = deque()
-            try:
-                for item in items:
-                    running.append(pool.submit(function, item))
-                    if len(running) > self.count:
-                        yield running.popleft().result()
-                while running:
-                    yield running.popleft().result()
-            finally:
-                for future in running:
-                    future.cancel()
-
-
-FAN_IN, RETRIES = 8, 3
-PATIENCE = 20.0  # seconds until a scheduler has answered
-
-# What workers are started with: one thread each for BLAS; and memory that a task gives back is kept
-# for the next one. Dask's own settings return it to the system, and fetching it again takes longer
-# than adding the rows.
-_ENVIRONMENT = {
-    "OMP_NUM_THREADS": 1,
-    "OPENBLAS_NUM_THREADS": 1,
-    "MKL_NUM_THREADS": 1,
-    "MALLOC_TRIM_THRESHOLD_": 2**27,
-    "MALLOC_MMAP_THRESHOLD_": 2**25,
-}
-
-
-@dataclass
-class Cluster:
-    """The cluster of a scheduler, like tcp://127.0.0.1:8786; or a new one on this machine."""
-
-    scheduler: str | None = None
-    workers: int | None = None
-
-    def __enter__(self) -> Self:
-        distributed = optional("distributed")
-        if self.scheduler is None:
-            with optional("dask").config.set({"distributed.nanny.pre-spawn-environ": _ENVIRONMENT}):
-                self._local = distributed.LocalCluster(
-                    n_workers=self.workers, threads_per_worker=1, dashboard_address="127.0.0.1:0"
-                )
-        else:
-            self._local = None
-        try:
-            self._client = distributed.Client(self._local or self.scheduler, timeout=PATIENCE)
-        except (OSError, ValueError) as error:
-            self._close_local()
-            raise ServiceError(
-                f"Expected a Dask scheduler at {self.scheduler!r}: {error}. Start one with `dask "
-                "scheduler`, and its workers with `dask worker ADDRESS`."
-            ) from error
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self._client.close()
-        self._close_local()
-
-    def _close_local(self) -> None:
-        if self._local is not None:
-            self._local.close()
-
-    def scan(
-        self, text: str, tasks: Sequence[Stretch], progress: Progress
-    ) -> tuple[Parts, WordArray | None]:
-        """See `Engine`."""
-        # Fewer and larger ones than in temporary files: each is a task for each task.
-        client, partitions = self._client, partitions_for(sum(task.rows for task in tasks) // 4)
-        options = {"pure": False, "retries": RETRIES}
-        with _killed():
-            scans = [client.submit(scan, text, task, **options) for task in tasks]
-            level = [client.submit(attrgetter("parts"), one, **options) for one in scans]
-            cut = [client.submit(_cut, one, partitions, **options) for one in scans]
-            del scans  # so that workers forget what nobody waits for
-            twice = [
-                client.submit(
-                    repeated,
-                    [client.submit(itemgetter(number), one, **options) for one in cut],
-                    **options,
-                )
-                for number in range(partitions)
-            ]
-            del cut
-            sizes = {one.key: task.rows for one, task in zip(level, tasks, strict=True)}
-            first = list(level)
-            while len(level) > 1:
-                level = [
-                    client.submit(merge, text, level[start : start + FAN_IN], **options)
-                    for start in range(0, len(level), FAN_IN)
-                ]
-            for done in optional("distributed").as_completed(first, raise_errors=False):
-                if done.status == "error":
-                    done.result()
-                progress(sizes[done.key])
-            parts: Parts = level[0].result() if level else []
-            return parts, suspects(future.result() for future in twice)
-
-    def processor_seconds(self) -> float:
-        """Return how much processor time the workers have used so far, all together."""
-        return float(sum(self._client.run(process_time).values()))
-
-    def records(
-        self, text: str, tasks: Sequence[Stretch], suspects: WordArray | None
-    ) -> Iterator[Records]:
-        """See `Engine`."""
-        with _killed():
-            at_once = 4 * max(1, len(self._client.scheduler_info()["workers"]))
-            for start in range(0, len(tasks), at_once):
-                futures = [
-                    self._client.submit(records, text, task, suspects, pure=False, retries=RETRIES)
-                    for task in tasks[start : start + at_once]
-                ]
-                for future in futures:
-                    yield future.result()
-
-
-def _cut(found: Scanned, partitions: int) -> list[WordArray]:
-    return apart(found.prefixes, found.prefixes, partitions)
-
-
-@contextmanager
-def _killed() -> Iterator[None]:
-    """Say what it means that workers died again and again, or that all are gone."""
-    distributed = optional("distributed")
-    try:
-        yield
-    except (distributed.KilledWorker, distributed.client.FutureCancelledError) as error:
-        raise ServiceError(
-            f"The cluster gave up: {error} Nothing was published. Look into the workers' logs, "
-            "give them more memory, and run the same command again."
-        ) from error
