@@ -58,7 +58,7 @@ test: $(DEVELOPMENT) $(if $(filter true,$(CI)),programs,browsers)  ## Run all te
 	$(BIN)/python -m pytest --numprocesses auto
 
 pictures: $(DEVELOPMENT) browsers  ## Keep pictures of every page, in both languages, narrow and wide, light and dark
-	BLURFIT_PICTURES=1 $(BIN)/python -m pytest --quiet tests/browser/test_appearance.py
+	BLURFIT_PICTURES=1 $(BIN)/python -m pytest --quiet server/tests/browser/test_appearance.py
 	@echo "build/screenshots"
 
 coverage: $(DEVELOPMENT) browsers  ## Run all tests, and print which lines and branches none of them takes
