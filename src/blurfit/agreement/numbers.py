@@ -1,22 +1,19 @@
 """The numbers that a contributor sends: what fixes them, how much noise they get, on which grid.
 
-Both mechanisms send one vector. For `moment` it holds the products of all columns, weighted by
-public weights (`blurfit.theory.forms`); for `input` q and then p, which the model's objective
-gives (`blurfit.theory.losses`). Whatever carries, checks or adds submissions needs to know no more
-of them than the `NumberRun` that each belongs to. Each number is rounded to the safe side
-(`blurfit.theory.moments`) when it is proposed.
+They are the products of all columns, weighted by public weights (`blurfit.theory.forms`). Whatever
+carries, checks or adds submissions needs to know no more of them than the `NumberRun` that each
+belongs to. Each number is rounded to the safe side (`blurfit.theory.moments`) when it is proposed.
 
 **The public grid on which noise is exact, and what the rounding to it costs.** Noise that is drawn
 in floating point can be recognised by its last bits. So whatever is sent is a multiple of a power
 of two that everyone knows, and the noise is a discrete Gaussian on those multiples. That has to be
 paid for:
 
-* *Rounding the record.* `input` rounds q and p towards zero, which never lengthens them; noise is
-  calibrated for bounds that are larger by the factor 1 + ξ, ξ = 2⁻¹¹. `moment` rounds the products
-  of z to the nearest multiples of one step g, so that each product of two records differs by up to
-  g more, and the matrix by up to g·k in the Frobenius norm, k its size. The step is such that this
-  is at most half of ξΔ; the other half is far more than what floating point adds to the products.
-  Noise is calibrated for a reach of (1 + ξ)Δ (`enlarged`).
+* *Rounding the record.* The products of z are rounded to the nearest multiples of one step g, so
+  that each product of two records differs by up to g more, and the matrix by up to g·k in the
+  Frobenius norm, k its size. The step is such that this is at most half of ξΔ, ξ = 2⁻¹¹; the other
+  half is far more than what floating point adds to the products. Noise is calibrated for a reach
+  of (1 + ξ)Δ (`enlarged`).
 * *Discrete noise.* The sum of n discrete Gaussians of deviation s on a grid of step g ≤ s/2⁹
   differs from one of deviation s√n by less than e^{−10⁶} (Canonne, Kamath and Steinke 2020; Poisson
   summation), and that one from a rounded continuous Gaussian by a factor of 1 ± (g/s)²x²/(24n) at x
@@ -31,42 +28,16 @@ paid for:
   ⌊x/g + u⌋ with u uniform and independent of it: given u, two records differ by up to g more for
   each product; rounding all of n records to the nearest would add up to n·g/2. What that adds to
   the variance of a number is at most g²/4, a 2000th of its noise's.
-* *What stands between the records and the weights* (`input`). There the theorem is about the exact
-  minimiser w(c) for a c = Σp̃ that is continuous. In fact c is on a grid, sums are rounded, and a
-  solver is never exact; on a grid, whoever knows the q̃ could tell two records apart by the lattice
-  of the weights. So each p̃ is dithered: a uniform multiple of a much finer step g is added to it
-  within its own step (post-processing). And what is published is w + X, rounded to multiples of b,
-  where X has independent Laplace coordinates of scale b, some millionth of η.
-
-  **Lemma.** If two vectors of weights differ by at most e, the laws of w + X differ by a factor of
-  at most e^{√d·e/b}: the density of X falls by e^{−‖x‖₁/b}, and ‖x‖₁ ≤ √d·‖x‖. ∎
-
-  Nothing else is asked of the weights: they may lie on the sphere ‖w‖ = η, or be 0 because of l1.
-  Let κ ≤ λ_min(A + Δ_in·I). As w(c) is the solution of a variational inequality that is κ-strongly
-  monotone, a change of c by x and of A by E moves it by at most (‖x‖ + η‖E‖)/κ. Hence the weights
-  that the theorem speaks of and those to which X is added, coupled, differ by at most
-
-      e = √d·g/(2κ)                      a continuous c, cut down to the grid
-        + 2⁻⁵³·N·(r_p + η·r_q²)/κ        sums that are rounded once (`blurfit.learning.sums`):
-                                         ‖c‖ ≤ N·r_p and ‖A‖_F ≤ N·r_q², r the screen's radii
-        + 2⁻⁴⁰·b                         the solver (`blurfit.learning.solver`), proved each time,
-
-  and (ε', δ') for the theorem's w become (ε' + 2√d·e/b, e^{√d·e/b}·δ') for what is published. With
-  m = min(1, ε), g ≤ κb₀·2⁻¹²m/d makes the first part of 2√d·e/b at most 2⁻¹²m, and b ≥ b₀ ≈ 2⁻²⁰η
-  is raised with N until the second is; the third is far less. So 2⁻¹⁰ε is kept back for less than
-  2⁻¹¹·m + 2⁻³⁸√d, and e^{√d·e/b} costs a quarter of the thousandth of δ. κ is certain but for half
-  of it. b is a function of public facts: of the agreement, and of how many contributed.
 
 **How long an honest submission can be**, but for a probability γ that is accounted in δ:
 
-    ‖q̃‖² ≤ s_q²·χ²_d(R_q²/s_q²)      ‖p̃‖² ≤ s_p²·χ²_d(R_p²/s_p²)               (input)
-    ‖M̃‖_F² ≤ s²·χ²_k(R²/s²)                                                     (moment)
+    ‖M̃‖_F² ≤ s²·χ²_k(R²/s²)
 
-where χ²_k(θ) is the noncentral quantile at probability γ, shared among the parts of a submission,
-s the deviation of one record's noise, and R bounds the k numbers without it. They are measured in
-the Frobenius norm, in which their noise is isotropic: off the diagonal it has the variance s²/2 and
-counts twice. Discrete noise and dither move a number by at most half a step, so each norm by less
-than step·√k, which is added to the radius.
+where χ²_k(θ) is the noncentral quantile at probability γ, s the deviation of one record's noise,
+and R bounds the k numbers without it. They are measured in the Frobenius norm, in which their noise
+is isotropic: off the diagonal it has the variance s²/2 and counts twice.
+Discrete noise moves a number by at most half a step, so the norm by less than step·√k, which is
+added to the radius.
 
 **What it costs to refuse what is longer.** To refuse by value is to cut the noise's tail. Without
 the cut the model is (ε, δ')-private; among the n honest contributors on whom that relies, the cut
@@ -123,14 +94,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from msgspec import Struct
 
-from blurfit.agreement.terms import LOSSES, LossName, Terms
+from blurfit.agreement.terms import Terms
 from blurfit.data import FloatArray, fixed
 from blurfit.errors import (
     InfeasibleError,
     InvalidValueError,
     NotCertifiedError,
-    nonnegative,
-    one_of,
     positive,
 )
 from blurfit.proofs.field import MODULUS
@@ -138,15 +107,10 @@ from blurfit.proofs.prio3 import Prio3, ShortVector, Xof
 from blurfit.schema.columns import Binary, Numeric, Question, TimeToEvent
 from blurfit.schema.schema import INTERCEPT, Schema, kind_of
 from blurfit.schema.table import listed
-from blurfit.theory.certified import spectrum_floor
 from blurfit.theory.forms import TargetForm
 from blurfit.theory.gaussian import mu_of, shifted_energy_ceiling
-from blurfit.theory.input_calibration import InputCalibration
-from blurfit.theory.losses import LogisticLoss, SquaredLoss
 from blurfit.theory.moments import (
-    APPROXIMATIONS,
     BEYOND,
-    Approximation,
     MomentCalibration,
     Reach,
     ceiling,
@@ -159,23 +123,17 @@ if TYPE_CHECKING:
 ROUNDING = 2.0**-11  # ξ: bounds are enlarged by this share, which pays for rounding the record
 PROVED_ROUNDING = 2.0**-7  # ξ where submissions are proved to be short
 DISCRETE_SHARE = 1e-3  # of δ, kept back for noise that is discrete
-LATTICE_SHARE = {"moment": 0.0, "input": 2.0**-10}  # of ε, kept back for weights on a lattice
-_RESOLUTION = {"moment": 2.0**-10, "input": 2.0**-13}  # of the noise's deviation, at the coarsest
+_RESOLUTION = 2.0**-10  # of the noise's deviation, at the coarsest
 _SHARED_RESOLUTION = 2.0**-11  # of the noise, so that off the diagonal too 2¹⁰ steps are spanned
 _PROVED_RESOLUTION = 2.0**-5  # of the noise, if the sums' noise is as fine as this
 # The noise's deviation in steps, at least and at most. It stays below 2⁵² steps as long as it stays
 # below 128 deviations, and exceeds that with probability e^{-8192}; far finer than the grid, it
 # would hardly ever show.
 LEAST_RATIO, MOST_RATIO = 2.0**-10, 2.0**45
-_WEIGHT_RESOLUTION = 2.0**-20  # b₀, of the weight bound
-_ERRORS_IN_A_SCALE = 2.0**12  # times d/min(1, ε): how far errors of the weights are below b
-_REFUSED_AT_MOST = 1e-12, 1e-4  # by the screen: its probability, and its share of δ
 
 
 class Grid(Struct, frozen=True, forbid_unknown_fields=True):
-    """Steps, each a power of two: for `input` of q, of the noise on p, and of p̃, where
-    `dither` is finer than `linear`; for `moment` one step, of the products of z, three times.
-    """
+    """The step of the products of z, a power of two, which documents write three times."""
 
     quadratic: float
     linear: float
@@ -184,90 +142,57 @@ class Grid(Struct, frozen=True, forbid_unknown_fields=True):
     @classmethod
     def of(
         cls,
-        calibration: InputCalibration | MomentCalibration,
+        calibration: MomentCalibration,
         *,
         size: int,
         shared: bool = False,
         proofs: bool = False,
     ) -> "Grid":
-        """Return the coarsest grid that the calibration's budget for rounding allows.
-
-        `size` is d for `input`, and how many rows zzᵀ has for `moment`.
+        """Return the coarsest grid that the calibration's budget for rounding allows; zzᵀ has
+        `size` rows.
         """
-        most = _coarsest(calibration, size=size, shared=shared, proofs=proofs)
-        quadratic, linear, dither = map(power_of_two_below, most)
-        return cls(quadratic, linear, min(linear, dither))
+        step = power_of_two_below(_coarsest(calibration, size, shared=shared, proofs=proofs))
+        return cls(step, step, step)
 
     def verify(
         self,
-        calibration: InputCalibration | MomentCalibration,
+        calibration: MomentCalibration,
         *,
         size: int,
         shared: bool = False,
         proofs: bool = False,
     ) -> None:
-        """Refuse steps that are no powers of two, or coarser than the budget allows by more than
+        """Refuse a step that is no power of two, or coarser than the budget allows by more than
         rounding, which would cost privacy that nothing pays for; or absurdly fine.
 
         A 2⁻²⁴th beyond the budget is covered: of ξ one half pays for rounding the record, and the
-        other for far less; noise spans 2¹⁰ steps where 2⁹ are needed; and of what is kept back of ε
-        for `dither` half is spent.
+        other for far less; and noise spans 2¹⁰ steps where 2⁹ are needed.
         """
-        most = _coarsest(calibration, size=size, shared=shared, proofs=proofs)
-        quadratic, linear, dither = self.quadratic, self.linear, self.dither
-        alike = not isinstance(calibration, MomentCalibration) or quadratic == linear == dither
-        steps = (quadratic, most[0]), (linear, most[1]), (dither, min(linear, most[2]))
-        fits = [  # a power of two, at most so large and not far below, but for rounding
-            math.frexp(step)[0] == 0.5 and top / 2 * (1 - BEYOND) < step <= top * (1 + BEYOND)
-            for step, top in steps
-        ]
-        if not (alike and all(fits)):
+        most, step = _coarsest(calibration, size, shared=shared, proofs=proofs), self.quadratic
+        fits = math.frexp(step)[0] == 0.5 and most / 2 * (1 - BEYOND) < step <= most * (1 + BEYOND)
+        if not (fits and step == self.linear == self.dither):
             raise NotCertifiedError(
-                f"Expected a grid of powers of two, at most {most} and not far below, which "
+                f"Expected a grid of a power of two, at most {most} and not far below, which "
                 f"follows from the noise, but {self} is stated. Do not send anything under this "
                 "agreement."
             )
 
 
-def _coarsest(
-    calibration: InputCalibration | MomentCalibration, *, size: int, shared: bool, proofs: bool
-) -> tuple[float, float, float]:
-    """Return how large the three steps may be; `dither` no larger than `linear` besides."""
-    if isinstance(calibration, MomentCalibration):
-        rounding = PROVED_ROUNDING if proofs else ROUNDING
-        slack = rounding * calibration.reach.sums / (1 + rounding) / 2
-        coarse = _SHARED_RESOLUTION if shared else _RESOLUTION["moment"]
-        if proofs:
-            fine = _SHARED_RESOLUTION * math.sqrt(calibration.quorum)
-            coarse = min(_PROVED_RESOLUTION, fine)
-        step = min(slack / size, calibration.noise * coarse)
-        return step, step, step
-    errors = _ERRORS_IN_A_SCALE * size / min(1.0, calibration.model.epsilon)
-    finest = power_of_two_below(calibration.setting.ball * _WEIGHT_RESOLUTION)
-    return (
-        calibration.q_noise * _RESOLUTION["input"],
-        calibration.p_noise * _RESOLUTION["input"],
-        finest * _least_curvature(calibration) / errors,
-    )
+def _coarsest(calibration: MomentCalibration, size: int, *, shared: bool, proofs: bool) -> float:
+    """Return how large the step may be."""
+    rounding = PROVED_ROUNDING if proofs else ROUNDING
+    slack = rounding * calibration.reach.sums / (1 + rounding) / 2
+    coarse = _SHARED_RESOLUTION if shared else _RESOLUTION
+    if proofs:
+        fine = _SHARED_RESOLUTION * math.sqrt(calibration.quorum)
+        coarse = min(_PROVED_RESOLUTION, fine)
+    return min(slack / size, calibration.noise * coarse)
 
 
 def enlarged(reach: Reach, *, proofs: bool = False) -> Reach:
     """(1 + ξ) times as far: what noise is calibrated for, so that rounding is paid."""
     rounding = PROVED_ROUNDING if proofs else ROUNDING
     return Reach(*((1 + rounding) * one for one in reach))
-
-
-def weight_scale(calibration: InputCalibration, grid: Grid, count: int) -> float:
-    """b: the scale of the noise that weights from `count` people get, a power of two."""
-    d, setting = calibration.setting.dimension, calibration.setting
-    r_q = _screened(calibration, setting.q_bound, calibration.q_noise, grid.quadratic)
-    r_p = _screened(calibration, setting.p_bound, calibration.p_noise, grid.linear)
-    rounded = 2.0**-53 * count * (r_p + setting.ball * r_q**2) / _least_curvature(calibration)
-    errors = 2 * _ERRORS_IN_A_SCALE * math.sqrt(d) / min(1.0, calibration.model.epsilon)
-    return max(
-        power_of_two_below(setting.ball * _WEIGHT_RESOLUTION),
-        2 * power_of_two_below(errors * rounded),
-    )
 
 
 def promised_in_all(kept: float, kept_back: float) -> float:
@@ -284,36 +209,6 @@ def power_of_two_below(value: float) -> float:
     return math.ldexp(0.5, math.frexp(value)[1])
 
 
-def _screened(calibration: InputCalibration, bound: float, noise: float, step: float) -> float:
-    """Return r ≥ the norm beyond which the screen refuses a blurred q or p.
-
-    ‖v + noise‖ ≤ ‖v‖ + noise·χ_d, and χ_d > √d + t has a probability below e^{−t²/2}.
-    """
-    d, n, model = calibration.setting.dimension, calibration.setting.quorum, calibration.model
-    probability, share = _REFUSED_AT_MOST
-    odds = (
-        math.log(n / (share * model.delta)) + model.epsilon + math.log1p(math.exp(-model.epsilon))
-    )
-    t = math.sqrt(2 * (math.log(2) + max(-math.log(probability), odds) + 1))
-    return bound + noise * (math.sqrt(d) + t) + step * math.sqrt(d)
-
-
-def _least_curvature(calibration: InputCalibration) -> float:
-    """κ ≤ λ_min(A + Δ_in·I), for any records: the noise's own spectrum, and the ridge."""
-    setting, paid = calibration.setting, 0.0
-    if calibration.shares is not None:
-        paid = calibration.shares.spectrum  # for a negative ridge the theorem has paid already
-    probability = paid or DISCRETE_SHARE / 2 * calibration.model.delta
-    floor = spectrum_floor(calibration.q_noise, setting.dimension, setting.quorum, probability)
-    if floor + calibration.ridge <= 0:
-        raise InfeasibleError(
-            f"Expected a larger quorum than {setting.quorum}: with so few records the noise may "
-            "leave a direction without curvature, and the weights could betray the grid of the "
-            "noise. mechanism='moment' works with any."
-        )
-    return floor + calibration.ridge
-
-
 _LEAST_WEIGHT, _LARGEST_WEIGHT = 1e-3, 1e3
 
 
@@ -321,15 +216,13 @@ _LEAST_WEIGHT, _LARGEST_WEIGHT = 1e-3, 1e3
 class NumberRun:
     """A run of the numbers that are sent, all on one grid.
 
-    `deviations` are those of one contributor's noise, a multiple of `step`; numbers are rounded to
-    it `toward_zero`, `at_random` or to the nearest, and end up on multiples of `fine` if they are
-    dithered. `counts` is how often a number counts in the squared norm: twice off the diagonal.
+    `deviations` are those of one contributor's noise; numbers are rounded to multiples of `step`
+    `at_random` or to the nearest. `counts` is how often a number counts in the squared norm: twice
+    off the diagonal.
     """
 
     numbers: slice
     step: float
-    fine: float
-    toward_zero: bool
     deviations: FloatArray
     counts: FloatArray
     bound: float  # on the norm of the exact numbers
@@ -338,37 +231,6 @@ class NumberRun:
     def __post_init__(self) -> None:
         for shared in (self.deviations, self.counts):  # among all who read the same agreement
             fixed(shared)
-
-
-class Objective(Struct, frozen=True, forbid_unknown_fields=True):
-    """What the one model of `input` minimises: a loss as a quadratic, and l1·‖w‖₁ + ½l2·‖w‖²."""
-
-    loss: LossName
-    approximation: Approximation
-    l1: float
-    l2: float
-
-    def verify(self, schema: Schema) -> None:
-        """Refuse a loss that does not fit the target."""
-        one_of(LOSSES, loss=self.loss)
-        one_of(APPROXIMATIONS, approximation=self.approximation)
-        nonnegative(l1=self.l1, l2=self.l2)
-        if (self.loss == "logistic") != schema.is_label:
-            raise InfeasibleError(
-                f"Expected loss={self.loss!r} to fit the target {schema.target.name!r}: 'logistic' "
-                "learns a label (binary, or a number with `above`), 'squared' a number."
-            )
-
-    @property
-    def penalised(self) -> bool:
-        """Whether the model is drawn away from the one that fits best."""
-        return self.l1 > 0 or self.l2 > 0
-
-    def function(self, weight_bound: float | None) -> SquaredLoss | LogisticLoss:
-        """Encoded records lie in the unit ball, encoded targets in [−1, 1]."""
-        if self.loss == "squared":
-            return SquaredLoss(feature_bound=1.0, target_bound=1.0)
-        return LogisticLoss(1.0, self.approximation, weight_bound)
 
 
 def multiplied(schema: Schema, agreed: Any) -> tuple[Question, ...]:
@@ -488,20 +350,17 @@ def radii(agreement: "Agreement", probability: float | None = None) -> tuple[flo
 def records_worth(agreement: "Agreement") -> float:
     """Return how many honest records, each at its farthest, one submission that passes stands for.
 
-    Sums of `input` are of q̃q̃ᵀ and p̃, so q̃ counts by its square. Shares are not seen by anybody
-    who could measure them: without proofs there is no bound.
+    Shares are not seen by anybody who could measure them: without proofs there is no bound.
     """
     if agreement.databases and not agreement.proofs:
         return math.inf
-    reach = [
-        radius / part.bound for radius, part in zip(radii(agreement), agreement.parts, strict=True)
-    ]
-    return max(reach[0] ** 2, *reach) if len(reach) > 1 else reach[0]
+    (radius,), (part,) = radii(agreement), agreement.parts
+    return radius / part.bound
 
 
 def push_of_liars(agreement: "Agreement", count: int, share: float = LIARS) -> float:
-    """Return how far so large a share of `count` contributors can push the matrix of a `moment`
-    release away from what the others' sums make of it, in the Frobenius norm.
+    """Return how far so large a share of `count` contributors can push the matrix of a release
+    away from what the others' sums make of it, in the Frobenius norm.
 
     A liar adds any numbers within the radius r, and, being counted, the entries of zzᵀ that
     everybody knows, of norm k: √(r² + k²) in all. Sums of groups are added up with a gain f, by

@@ -29,7 +29,7 @@ from blurfit.errors import (
 from blurfit.estimators.base import (
     SEEDED,
     FitGuarantee,
-    PerturbationEstimator,
+    MomentEstimator,
     agree,
     blurred,
     require_room,
@@ -46,14 +46,13 @@ from blurfit.model.summary import Results, Summary
 from blurfit.model.survival import SurvivalModel
 from blurfit.schema.columns import Feature, TimeToEvent
 from blurfit.schema.schema import Schema
-from blurfit.theory.moments import MomentCalibration
 from blurfit.theory.planning import choose_shares
 
 _AT_ONCE = 2**14  # rows
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class MomentPerturbationSurvival(PerturbationEstimator):
+class MomentPerturbationSurvival(MomentEstimator):
     """Hazards from blurred exits: who left when, promised to each of them.
 
     `model="additive"`: the hazard in band k is baseline_k + `X·coef_`, events per unit of time (Lin
@@ -95,8 +94,6 @@ class MomentPerturbationSurvival(PerturbationEstimator):
     >>> bool(abs(model.coef_[0] - 0.001) < 0.0002), model.guarantee_.private
     (True, True)
     """
-
-    mechanism = "moment"
 
     horizon: float | None = None
     bands: int = 8
@@ -177,7 +174,6 @@ class MomentPerturbationSurvival(PerturbationEstimator):
                 )
         in_all = self.agreement_for(schema, rows, diaries=diaries)
         calibration = in_all.calibration
-        assert isinstance(calibration, MomentCalibration)
         stages = choose_shares(
             "hazard",
             coefficients=len(kept_columns(schema)),

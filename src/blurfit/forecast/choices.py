@@ -1,9 +1,8 @@
 """Choose by forecast, before anyone is asked: free terms, public rows, and how much liars may move.
 
-**Free terms** cost no privacy to choose, as long as no record of the collection is read. For
-`moment` these are the public weights: the constant's, the target's, and those of numbers against
-those of other features. For `input` they are the weight bound η, the split of ε, the share of a
-local budget that q gets, and the ridge l2. All candidates meet the same luck (common random
+**Free terms** cost no privacy to choose, as long as no record of the collection is read. These are
+the public weights: the constant's, the target's, and those of numbers against those of other
+features. All candidates meet the same luck (common random
 numbers), and the winner is compared with the defaults on fresh luck: it is kept only if it is
 better there too.
 
@@ -26,13 +25,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, logit
 
 from blurfit import errors
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.numbers import LIARS, push_of_liars
 from blurfit.agreement.plan import Plan
-from blurfit.agreement.terms import Mechanism
 from blurfit.data import FloatArray
 from blurfit.forecast import sweep
 from blurfit.forecast.population import People, Population, Samples
@@ -42,7 +39,6 @@ from blurfit.schema.schema import Numeric, Schema, units
 from blurfit.simulation import fit_in_waves
 from blurfit.theory.forms import JointForm, TargetForm
 from blurfit.theory.gaussian import Point, descend
-from blurfit.theory.input_calibration import InputCalibration
 
 EVALUATIONS = 70
 TUNING_DRAWS = 48
@@ -68,7 +64,6 @@ def advise(
     *,
     contributors: int,
     epsilon: float,
-    mechanism: Mechanism,
     local_epsilon: float | None = None,
     terms: Mapping[str, Any] | None = None,
     goal: str = "error",
@@ -77,8 +72,7 @@ def advise(
 ) -> Advice:
     """Return the terms that minimise the expected error (or, goal="upper", the band's upper end).
 
-    What is in `terms` is fixed. Searched are `constant` and `weights` for moment; l2,
-    `weight_bound`, `split` and, with a local target, `local_share` for input.
+    What is in `terms` is fixed. Searched are `constant` and `weights`.
     """
     errors.one_of(GOALS, goal=goal)
     fixed = dict(terms or {})
@@ -87,18 +81,14 @@ def advise(
     sums = [samples.at(contributors) for samples in luck]
 
     def tried(extra: Mapping[str, Any], fresh: bool) -> sweep.Case:
-        asked = sweep.propose_terms(schema, mechanism, epsilon, local_epsilon, fixed | dict(extra))
+        asked = sweep.propose_terms(epsilon, local_epsilon, fixed | dict(extra))
         return sweep.forecast_case(schema, luck[fresh], sums[fresh], asked)
 
-    asked = sweep.propose_terms(schema, mechanism, epsilon, local_epsilon, fixed)
+    asked = sweep.propose_terms(epsilon, local_epsilon, fixed)
     default = Agreement.propose(schema, quorum=contributors, **asked)
     start = {name: value for name, value in _start(default).items() if _owner(name) not in fixed}
-    if local_epsilon is None:
-        start.pop("local_share", None)
     if not start:
-        raise errors.InfeasibleError(
-            f"Every free term of {mechanism!r} is fixed: nothing is left to try."
-        )
+        raise errors.InfeasibleError("Every free term is fixed: nothing is left to try.")
 
     def chosen(point: Point) -> dict[str, Any]:
         return _as_terms(default, _read(start, point))
@@ -117,7 +107,7 @@ def advise(
     if math.isnan(before.error) and math.isnan(after.error):
         raise errors.InfeasibleError(
             f"Expected contributors={contributors} to give a model: {before.reason}. Take "
-            "more contributors, or mechanism='moment'."
+            "more contributors."
         )
     if not getattr(after, goal) < getattr(before, goal):
         return Advice({}, before, before)
@@ -125,19 +115,11 @@ def advise(
 
 
 def _start(agreement: Agreement) -> dict[str, float]:
-    """Return where to begin: the defaults, and for `input` a ridge of a twentieth of the noise."""
-    calibration = agreement.calibration
-    if not isinstance(calibration, InputCalibration):
-        assert agreement.weights is not None
-        found = {"constant": agreement.weights.constant, _TARGET: agreement.weights.columns[-1]}
-        kinds = {isinstance(one, Numeric) for one in agreement.schema.features}
-        return found | ({_NUMBERS: 1.0} if len(kinds) > 1 else {})
-    d, setting = agreement.schema.dimension, calibration.setting
-    edge = calibration.sigma_u**2 * math.sqrt(2 * d / setting.quorum) + calibration.sigma_u
-    found = {"weight_bound": setting.ball, "split": calibration.split or 0.2, "l2": 0.05 * edge}
-    reach = 2 * math.sqrt(setting.quorum) * setting.q_bound / calibration.sigma_u
-    share = (reach / calibration.local.mu) ** 2
-    return found | {"local_share": min(max(share, 0.01), 0.99)}
+    """Return where to begin: the defaults."""
+    assert agreement.weights is not None
+    found = {"constant": agreement.weights.constant, _TARGET: agreement.weights.columns[-1]}
+    kinds = {isinstance(one, Numeric) for one in agreement.schema.features}
+    return found | ({_NUMBERS: 1.0} if len(kinds) > 1 else {})
 
 
 # Of the weights, only ratios matter: those of the other features stay as they are.
@@ -163,23 +145,15 @@ def _as_terms(default: Agreement, found: dict[str, float]) -> dict[str, Any]:
     return found | {"weights": {name: float(f"{value:.3g}") for name, value in weights.items()}}
 
 
-_SHARES = ("split", "local_share")
-
-
 def _write(terms: Mapping[str, float]) -> Point:
-    """Write shares by log-odds and sizes by logarithm: any real number is allowed then."""
-    return np.array(
-        [float(logit(v)) if name in _SHARES else math.log(v) for name, v in terms.items()]
-    )
+    """Write sizes by logarithm: any real number is allowed then."""
+    return np.log(np.array(list(terms.values())))
 
 
 def _read(terms: Mapping[str, float], point: Point) -> dict[str, float]:
     """Invert `_write`, to three digits: people will write these numbers into a contract."""
     values = zip(terms, point.tolist(), strict=True)
-    return {
-        name: float(f"{expit(v) if name in _SHARES else math.exp(min(v, 700.0)):.3g}")
-        for name, v in values
-    }
+    return {name: float(f"{math.exp(min(v, 700.0)):.3g}") for name, v in values}
 
 
 DRAWS = 16  # collections that are simulated for each case
@@ -248,12 +222,12 @@ def forecast_beside(
     progress: errors.Progress = errors.silent,
     **asked: Any,
 ) -> PublicForecast:
-    """Sweep over contributors × ε × local targets, the quorum met exactly, for `moment`; what else
+    """Sweep over contributors × ε × local targets, the quorum met exactly; what else
     is asked for as in `forecast`.
     """
     read, rest = rows[:MOST_ROWS], dict(terms or {}) | {"public_rows": None}
     named = {"public_rows": ANY_FILE, "sends": rest.pop("sends", "everything")}
-    asked |= {"mechanisms": ["moment"], "draws": asked.get("draws", DRAWS)}
+    asked |= {"draws": asked.get("draws", DRAWS)}
     alone = sweep.forecast(schema, population, terms=rest, **asked)
     more: dict[str, Any] = {"terms": rest | named, "public": read, "progress": progress}
     return _beside(alone, sweep.forecast(schema, population, **asked, **more), len(read))
@@ -300,11 +274,11 @@ def moved_by_liars(
     infinite where there is no bound.
     """
     errors.inside_unit_interval(share=share)
-    form = agreement.form if agreement.shows_sums else None
+    form = agreement.form
     joint = isinstance(form, JointForm) and not isinstance(form, TargetForm)
     if not joint or not isinstance(population, Population) or population.outputs > 1:
         raise errors.InfeasibleError(
-            "Expected an agreement by moment that sends everything, with one number or label as "
+            "Expected an agreement that sends everything, with one number or label as "
             "the target, no groups, no weights and no later wave: for others this is not forecast. "
             "A plan is forecast as a whole."
         )
