@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from blurfit.theory.input_calibration import InputCalibration
 from scipy.stats import norm
 
 from blurfit import (
@@ -28,7 +29,6 @@ from blurfit.agreement.numbers import Grid, promised_in_all
 from blurfit.errors import BlurfitError
 from blurfit.learning.sums import Screen, block_sums, total
 from blurfit.schema.schema import Binary, Categorical
-from blurfit.theory.input_calibration import InputCalibration
 from blurfit_server import Store
 
 FEATURES = [Numeric("age", 0, 100), Binary("married"), Categorical("sex", ["f", "m"])]

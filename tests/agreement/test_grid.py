@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from blurfit.theory.input_calibration import InputCalibration
 from msgspec import structs
 
 from blurfit import (
@@ -19,7 +20,6 @@ from blurfit import (
 from blurfit.agreement.numbers import ROUNDING, Grid, enlarged, weight_scale
 from blurfit.learning.sums import Screen, Statistics
 from blurfit.simulation import input_totals, sampler_for
-from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.moments import MomentCalibration, Reach, calibrate_moment
 
 LOCAL = {"local_epsilon": 3.0, "local_delta": 1e-6}

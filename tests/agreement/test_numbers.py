@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from blurfit.theory.losses import LogisticLoss, SquaredLoss
 from msgspec import structs
 
 from blurfit import Agreement, Binary, Categorical, Numeric, Schema, Terms
@@ -12,7 +13,6 @@ from blurfit.agreement.mechanisms import form_of, largest_scale
 from blurfit.agreement.numbers import Objective, PublicWeights
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.theory.forms import JointForm
-from blurfit.theory.losses import LogisticLoss, SquaredLoss
 
 SCHEMA = Schema(
     [Numeric("age", 0, 100), Categorical("region", ["n", "s", "w"]), Binary("married")],

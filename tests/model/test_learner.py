@@ -5,6 +5,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from blurfit.theory.certified import (
+    DeltaShares,
+    Scales,
+    curvature_loss,
+    fixed_sensitivity,
+    input_excess_risk,
+    local_mu,
+)
+from blurfit.theory.gradient_delta import least_sigma_b
 from scipy.optimize import brentq
 from scipy.stats import ks_2samp, kstest, laplace
 
@@ -17,16 +26,7 @@ from blurfit.messages.submissions import Submissions
 from blurfit.model.release import learn, moments_of, released_weights, statistics_of
 from blurfit.schema.schema import Binary, Numeric, Schema
 from blurfit.simulation import exact_totals, input_totals, sampler_for
-from blurfit.theory.certified import (
-    DeltaShares,
-    Scales,
-    curvature_loss,
-    fixed_sensitivity,
-    input_excess_risk,
-    local_mu,
-)
 from blurfit.theory.gaussian import epsilon_of
-from blurfit.theory.gradient_delta import least_sigma_b
 from support.proposals import totals_of
 
 SCHEMA = Schema(

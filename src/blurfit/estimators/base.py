@@ -243,7 +243,7 @@ class PerturbationEstimator(BaseEstimator):  # type: ignore[misc]
         if self.random_state is not None:
             caveats = [SEEDED, *caveats]
         models = self._learn(values, columns, signals, tuple(caveats), people)
-        self.model_ = models if len(models) > 1 else models[0]
+        self.model_: Any = models if len(models) > 1 else models[0]
         for caveat in caveats:
             warn_caller(caveat)
         return models

@@ -143,7 +143,7 @@ class MomentPerturbationSurvival(MomentEstimator):
         )
         try:
             model = SurvivalModel.of(self.moments_) if waves is None else course.survival()
-            self.model_ = model  # type: ignore[assignment]
+            self.model_ = model
             self.times_ = model.times
             self.coef_ = np.array([one.value for one in model.estimates()])
         except InfeasibleError as error:

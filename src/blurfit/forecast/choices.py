@@ -147,7 +147,7 @@ def _as_terms(default: Agreement, found: dict[str, float]) -> dict[str, Any]:
 
 def _write(terms: Mapping[str, float]) -> Point:
     """Write sizes by logarithm: any real number is allowed then."""
-    return np.log(np.array(list(terms.values())))
+    return np.array([math.log(value) for value in terms.values()])
 
 
 def _read(terms: Mapping[str, float], point: Point) -> dict[str, float]:

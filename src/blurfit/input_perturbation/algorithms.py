@@ -92,6 +92,11 @@ def blur_record(
     """
     public.verify(allow_unproved=allow_unproved)
     q, p, _ = public.loss.terms(features, target)
+    return blur_terms(public, q, p)
+
+
+def blur_terms(public: PublicInput, q: FloatArray, p: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Blur q and p of a record, under a public input that was verified: steps 2 and 3."""
     noise, grid = public.calibration, public.grid
     q = randomness.to_grid(q, grid.q, toward_zero=True)
     p = randomness.to_grid(p, grid.p, toward_zero=True)
@@ -119,6 +124,11 @@ class Sums:
         gram = symmetrised(gram=self.gram)
         object.__setattr__(self, "gram", fixed(gram))
         object.__setattr__(self, "moment", fixed(conforming(gram, moment=self.moment)))
+
+    @property
+    def dimension(self) -> int:
+        """d."""
+        return len(self.moment)
 
 
 def add_up(public: PublicInput, q: npt.ArrayLike, p: npt.ArrayLike) -> Sums:

@@ -5,17 +5,16 @@ import math
 import pytest
 
 from blurfit import InfeasibleError
-from blurfit.theory.certified import (
+from blurfit.input_perturbation.gradient_delta import least_epsilon
+from blurfit.input_perturbation.theorem import (
     Scales,
+    Setting,
     choose,
     curvature_loss,
-    least_kept_delta,
     least_kept_epsilon,
     local_mu,
     standardised,
 )
-from blurfit.theory.gradient_delta import least_epsilon, log_gradient_delta
-from blurfit.theory.moments import Setting
 
 CASES = [
     (Setting(4, 300, 1.0, 1.0, 1.0), Scales(3.0, 20.0, 1.0)),
@@ -25,7 +24,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("setting", "scales"), CASES)
-def test_epsilon_and_delta_are_the_theorems_at_the_reported_shares(setting, scales) -> None:
+def test_epsilon_is_the_theorems_at_the_reported_shares(setting, scales) -> None:
     epsilon, shares = least_kept_epsilon(setting, scales, 1e-5)
     assert shares.total == pytest.approx(1e-5, rel=1e-12)
     loss = curvature_loss(setting, scales.sigma_u, scales.ridge, shares)
@@ -33,12 +32,6 @@ def test_epsilon_and_delta_are_the_theorems_at_the_reported_shares(setting, scal
     assert epsilon == least_epsilon(
         loss.determinant_loss, shares.gradient, *parts, setting.dimension
     )
-    delta, shares = least_kept_delta(setting, scales, 2.0)
-    loss = curvature_loss(setting, scales.sigma_u, scales.ridge, shares)
-    parts = standardised(setting, scales.sigma_b, loss)
-    spent = log_gradient_delta(2.0 - loss.determinant_loss, *parts, setting.dimension)
-    assert shares.gradient == pytest.approx(math.exp(spent), rel=1e-12)
-    assert delta == shares.total
 
 
 def test_a_local_target_is_met_where_it_binds_and_infeasible_scales_say_why() -> None:

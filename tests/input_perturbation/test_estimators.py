@@ -5,9 +5,8 @@ import pytest
 
 from blurfit import Binary, Numeric, Schema
 from blurfit.estimators import InputPerturbationClassifier, InputPerturbationRegressor
-from blurfit.estimators.mechanisms import clean_input_totals
 from blurfit.estimators.passes import Rows
-from blurfit.simulation import exact_totals
+from blurfit.input_perturbation.estimators import clean_sums
 from blurfit.theory.gaussian import mu_of
 
 COLUMNS = (Numeric("a", -1, 3), Numeric("b", 0, 10), Numeric("c", -5, 5))
@@ -25,20 +24,16 @@ KINDS = (InputPerturbationRegressor, InputPerturbationClassifier)
 def test_one_pass_is_the_sum_of_what_each_row_would_send(place: int, intercept: bool) -> None:
     target = TARGETS[place]
     schema = Schema(COLUMNS, target, intercept)
-    agreement = KINDS[place](epsilon=20.0).agreement_for(schema, len(ROWS))
+    public = KINDS[place](epsilon=20.0).public_input_for(schema, len(ROWS))
     encoded = np.column_stack(
         [one.scale(answers) for one, answers in zip(TARGETS, ANSWERS, strict=True)]
     )
-    found = clean_input_totals(agreement, Rows(ROWS, encoded, COLUMNS).joint, len(ROWS), place)
+    found = clean_sums(public, schema, Rows(ROWS, encoded, COLUMNS).joint, len(ROWS), place)
     records = dict(zip("abc", ROWS.T, strict=True)) | {target.name: ANSWERS[place]}
-    q, p = np.split(agreement.exact(records), 2, axis=1)
-    upper = np.triu_indices(q.shape[1])
-    expected = np.concatenate([(q.T @ q)[upper], p.sum(axis=0)])
-    assert (found.count, found.fingerprint) == (3000, agreement.fingerprint)
-    np.testing.assert_allclose(found.sums, expected, rtol=1e-10, atol=1e-9)
-    np.testing.assert_allclose(
-        found.sums, exact_totals(agreement, records).sums, rtol=1e-10, atol=1e-9
-    )
+    q, p, _ = public.loss.terms(*schema.encode(records))
+    assert found.count == 3000
+    np.testing.assert_allclose(found.gram, q.T @ q, rtol=1e-10, atol=1e-9)
+    np.testing.assert_allclose(found.moment, p.sum(axis=0), rtol=1e-10, atol=1e-9)
 
 
 def test_several_classes_share_the_promise_and_the_ball_is_public() -> None:
@@ -46,7 +41,7 @@ def test_several_classes_share_the_promise_and_the_ball_is_public() -> None:
     estimator = InputPerturbationClassifier(
         epsilon=30.0, delta=1e-6, local_epsilon=200.0, local_delta=1e-6
     )
-    one, three = (estimator.agreement_for(schema, 3000, models) for models in (1, 3))
+    one, three = (estimator.public_input_for(schema, 3000, models) for models in (1, 3))
     assert (one.epsilon, one.delta) == (30.0, 1e-6)
     # as they are stated: rounded up in the twelfth digit
     assert 3 * three.epsilon <= 30.0 * (1 + 1e-11)
@@ -55,10 +50,10 @@ def test_several_classes_share_the_promise_and_the_ball_is_public() -> None:
     local = three.calibration.local
     assert mu_of(local.epsilon, local.delta) * np.sqrt(3) <= mu_of(200.0, 1e-6) * (1 + 1e-6)
     schema = Schema(COLUMNS, TARGETS[0])
-    by_default = InputPerturbationRegressor(epsilon=20.0).agreement_for(schema, 3000)
-    again = InputPerturbationRegressor(epsilon=20.0).agreement_for(schema, 3000)
-    assert by_default.fingerprint == again.fingerprint  # of public terms alone
+    by_default = InputPerturbationRegressor(epsilon=20.0).public_input_for(schema, 3000)
+    again = InputPerturbationRegressor(epsilon=20.0).public_input_for(schema, 3000)
+    assert by_default == again  # of public terms alone
     stated = InputPerturbationRegressor(epsilon=20.0, weight_bound=0.7)
-    setting = stated.agreement_for(schema, 3000).calibration.setting
+    setting = stated.public_input_for(schema, 3000).calibration.setting
     assert setting.weight_bound == 0.7
     assert by_default.calibration.setting.weight_bound != 0.7
