@@ -30,7 +30,7 @@ taken as the population itself.
 **Standardised coefficients** are β·s_x/s_y, the spreads s from the same release. To first order
 their variance is that of β times (s_x/s_y)², and (β·s_x/s_y)²/4 times the relative variances of
 s_x² and s_y², of which sampling has 2/N (as of a normal law) and the noise what
-`blurfit.learning.denoise` says.
+`blurfit.learning.tables` says.
 """
 
 import math
@@ -45,9 +45,8 @@ from scipy.special import expit
 from blurfit.data import FloatArray
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.learning import tables
-from blurfit.learning.denoise import spreads
 from blurfit.learning.inference import Inference, infer
-from blurfit.learning.tables import Answer, Test
+from blurfit.learning.tables import Answer, Test, spreads
 from blurfit.model.tables import Answers, Asked, Bend, limits_of
 from blurfit.schema.columns import Categorical, Numeric, Question
 from blurfit.schema.derived import Curve
