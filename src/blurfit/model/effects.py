@@ -28,9 +28,8 @@ from scipy.special import expit
 from blurfit.data import FloatArray
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.learning import tables
-from blurfit.learning.denoise import spreads
 from blurfit.learning.inference import Inference, infer
-from blurfit.learning.tables import Answer, Test
+from blurfit.learning.tables import Answer, Test, spreads
 from blurfit.model.tables import Answers, Asked, Bend, limits_of
 from blurfit.schema.columns import Categorical, Numeric, Question
 from blurfit.schema.derived import Curve

@@ -36,10 +36,18 @@ from blurfit.errors import (
     whole,
 )
 from blurfit.learning import tables
-from blurfit.learning.denoise import Components, Correlations, components, correlations
 from blurfit.learning.inference import infer
 from blurfit.learning.sums import Blurred, JointSums
-from blurfit.learning.tables import Answer, Levels, Test, joint_law
+from blurfit.learning.tables import (
+    Answer,
+    Components,
+    Correlations,
+    Levels,
+    Test,
+    components,
+    correlations,
+    joint_law,
+)
 from blurfit.model.summary import aligned, number
 from blurfit.schema.columns import NOT_SAID, Categorical, Numeric, Question, is_unsaid
 from blurfit.schema.derived import Bands, Cross, Curve, Poly, Product
