@@ -76,7 +76,9 @@ class TestTheBall:
         for count in range(1, 51):
             schema = Schema([Numeric(f"v{i}", -3, 7) for i in range(count)], Binary("y"), intercept)
             corners = np.random.default_rng(count).choice([-3.0, 7.0], size=(20, count))
-            x = schema.encode_features(corners, names=[f"v{i}" for i in range(count)])
+            x = schema.encode(
+                dict(zip(schema.columns, corners.T, strict=False)) | {"y": [True] * 20}
+            )[0]
             assert all(exact_norm_squared(row) <= 1 for row in x)
             assert all((norm <= 1).all() for norm in norms(x))
             assert np.linalg.norm(x, axis=1).min() >= 1 - 1e-13
@@ -84,7 +86,7 @@ class TestTheBall:
     def test_levels_count_once_and_other_records_are_not_looked_at(self):
         levels = [str(i) for i in range(100)]
         schema = Schema([Categorical("c", levels)], Binary("y"), intercept=False)
-        x = schema.encode_features({"c": levels})
+        x = schema.encode({"c": levels, "y": [True] * 100}).features
         assert np.linalg.norm(x, axis=1) == pytest.approx(np.ones(100), abs=1e-14)
         assert np.count_nonzero(x) == 100
         alone = SCHEMA.encode(RECORD)
@@ -125,12 +127,8 @@ class TestEncode:
         shuffled = {name: table.get(name, ["?"]) for name in names}
         assert all(map(np.array_equal, schema.encode(table), schema.encode(shuffled)))
 
-    def test_features_need_no_target(self):
+    def test_a_record_without_its_target_is_refused(self):
         records = {name: values for name, values in RECORDS.items() if name != "income"}
-        expected = SCHEMA.encode(RECORDS).features
-        assert np.array_equal(SCHEMA.encode_features(records), expected)
-        array = np.array([records[name] for name in records], dtype=object).T
-        assert np.array_equal(SCHEMA.encode_features(array, names=list(records)), expected)
         assert "'income'" in refusal(SCHEMA.encode, records)
 
     def test_no_function_is_called_for_every_row(self):

@@ -298,12 +298,13 @@ class Schema:
     def encode(self, records: Any, names: Sequence[str] | None = None) -> Encoded:
         """Return x and y of each record."""
         table = self.read(records, None, names)
-        x, y = self._x(table), self.target.scale(table.columns[self.target.name])
-        return Encoded(x, y.reshape(()) if table.single else y)
-
-    def encode_features(self, records: Any, names: Sequence[str] | None = None) -> FloatArray:
-        """Return x of each record, which needs no target."""
-        return self._x(self.read(records, self.features, names))
+        x, y = (
+            np.ones((table.rows, self.dimension)),
+            self.target.scale(table.columns[self.target.name]),
+        )
+        _fill(x, table, self.features)
+        x *= self.scale
+        return Encoded(x[0], y.reshape(())) if table.single else Encoded(x, y)
 
     def decode(self, encoded: Encoded) -> dict[str, Any]:
         """Return the records that `encode` was given, up to rounding: arrays by name, or values.
@@ -380,12 +381,6 @@ class Schema:
         """
         m = len(self.features) + self.intercept
         return (1 - (m + 4) * 2.0**-53) / math.sqrt(m)
-
-    def _x(self, table: Table) -> FloatArray:
-        x = np.ones((table.rows, self.dimension))
-        _fill(x, table, self.features)
-        x *= self.scale
-        return x[0] if table.single else x
 
 
 def values(schema: Schema, records: Any, names: Sequence[str] | None = None) -> FloatArray:
