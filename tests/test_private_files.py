@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 
 import blurfit
+import blurfit_server
 from blurfit import private_files
 
 # Whoever writes in another way, and why others may read it.
 WRITERS = {
     "agreement/agreement.py": "agreements and plans are public",
+    "cli/__init__.py": "words on a terminal",
     "cli/_common.py": "pictures of what is published, and public rows in a temporary folder",
     "cli/agree.py": "an example's table, which is made up, and a schema",
     "cli/use.py": "published moments",
@@ -27,9 +29,9 @@ BY_THE_HELPER = {
     "cli/use.py",
     "contributor/journal.py",
     "contributor/sending.py",
-    "files/receipts.py",
     "messages/files.py",
     "private_files.py",
+    "release_record.py",
     "store/store.py",
     "store/database.py",
 }
@@ -52,9 +54,9 @@ def _umask():
 
 def test_nobody_else_writes() -> None:
     """Whoever adds a file that is written says here for whom it is."""
-    source = Path(blurfit.__file__).parent
     found = {
         path.relative_to(source).as_posix(): path.read_text()
+        for source in (Path(blurfit.__file__).parent, Path(blurfit_server.__file__).parent)
         for path in source.rglob("*.py")
         if WRITES.search(path.read_text())
     }

@@ -26,7 +26,8 @@ exported.
 What was published before stays published, to the last byte.
 """
 
-import os
+import json
+import secrets
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -38,9 +39,10 @@ import sqlalchemy as sa
 from sqlalchemy import exc
 from sqlalchemy.engine import Connection
 
-from blurfit import private_files
+from blurfit import private_files, release_record
 from blurfit.agreement.agreement import Agreement
 from blurfit.errors import InvalidValueError, StorageError
+from blurfit.release_record import ReleaseRecord
 from blurfit_server.store import blocks, collections, database, release
 from blurfit_server.store.arrivals import Access
 from blurfit_server.store.collections import Course
@@ -64,6 +66,7 @@ class Store(Publishing, Access):
             with self._writing() as connection:
                 database.migrate(connection)
                 refuse_backup(connection, str(place))
+                self.identity = _settled(connection, self._file)
         except (StorageError, exc.DatabaseError) as error:
             self._engine.dispose()
             raise InvalidValueError(
@@ -75,8 +78,9 @@ class Store(Publishing, Access):
             raise
 
 
-_MARK = "backup"  # a setting: since 1970, the hour
-_IDENTITY, _ORIGINAL = "identity", "original"  # settings: random bytes of a store; where it was
+# Settings: what is a backup (since 1970, the hour); random bytes that a store has in common with its
+# copies and backups; and where it was opened last, as `_located` says.
+_MARK, _IDENTITY, _LOCATION = "backup", "identity", "location"
 RESTORED = (
     "This store was restored from a backup, and the original may have published since: a second "
     "release could give away whoever came in between. Its people can be asked again under a new "
@@ -103,14 +107,10 @@ def backup(place: str | Path, out: Path) -> Copied:
         )
     with _unfinished(out) as part:
         with closing(_opened(source)) as connection:
-            with connection:
-                named = "INSERT OR IGNORE INTO settings VALUES (?, randomblob(16))"
-                connection.execute(named, (_IDENTITY,))
             connection.execute("VACUUM INTO ?", (str(part),))
         with closing(_opened(part)) as copy, copy:
             now = str(int(time.time() // 3600)).encode()
-            marks = [(_MARK, now), (_ORIGINAL, bytes(source.resolve()))]
-            copy.executemany("INSERT OR REPLACE INTO settings VALUES (?, ?)", marks)
+            copy.execute("REPLACE INTO settings VALUES (?, ?)", (_MARK, now))
         return _checked(part)
 
 
@@ -122,27 +122,34 @@ def restore(source: Path, out: Path, *, original_lost: bool = False) -> Copied:
                 raise InvalidValueError(
                     f"Expected {str(source)!r} to be a file that `blurfit backup` wrote."
                 )
-            heir = _refuse_unless_lost(connection) if original_lost else None
             connection.execute("VACUUM INTO ?", (str(part),))
-        closed = mark_restored(part, original_lost=original_lost)
-        with closing(_opened(part)) as copy, copy:
-            copy.execute("DELETE FROM settings WHERE name IN (?, ?)", (_MARK, _ORIGINAL))
+        with database.Transactions(part) as store:
+            closed = store.write(_close, part, out.resolve(), original_lost=original_lost)
+            store.write(_set, _MARK, None)
         found = _checked(part)
-        if heir is not None:  # before it can be opened
-            heir.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            private_files.write(heir, bytes(out.resolve()))
     return Copied(found.collections, found.submissions, closed)
 
 
 def mark_restored(place: str | Path, *, original_lost: bool = False) -> tuple[str, ...]:
-    """Close what could be released twice; for a PostgreSQL database that was filled from a dump.
+    """Close what could be released twice, in a store that was put back by other means than
+    `restore`: from a dump of PostgreSQL, or a backup of files.
 
     The fingerprints of what was closed are returned. To do it again changes nothing
     but what was opened since.
     """
+    file = database.file_of(place)
     with database.Transactions(place) as store:
         store.write(database.migrate)  # or a sentence about another version
-        return store.write(_close, original_lost)
+        return store.write(_close, file, file and file.resolve(), original_lost=original_lost)
+
+
+def move_here(place: str | Path) -> None:
+    """Let a store go on here, which was moved with all that it held, and is nowhere else."""
+    if (file := database.file_of(place)) is not None:
+        _opened(file).close()  # or a sentence: nothing is created
+    with database.Transactions(place) as store:
+        store.write(database.migrate)
+        store.write(_move, file, file and file.resolve())
 
 
 def refuse_backup(connection: Connection, place: str) -> None:
@@ -155,8 +162,91 @@ def refuse_backup(connection: Connection, place: str) -> None:
         )
 
 
-def _close(connection: Connection, original_lost: bool) -> tuple[str, ...]:
-    c, found = database.courses.c, []
+def _settled(connection: Connection, file: Path | None) -> bytes:
+    """Return the identity of a store, new for a new one; refuse one that is not where it was.
+
+    The number of the file tells it from a copy. A file keeps its number if it is renamed, on its
+    device, whose own number may change when the machine starts; so one of path and device must stay
+    as well. A copy at the same path may get the number that was free.
+    """
+    here, identity = _located(connection, file), _value(connection, _IDENTITY)
+    if identity is None:
+        _set(connection, _IDENTITY, identity := secrets.token_bytes(16))
+    elif here is not None and (known := _value(connection, _LOCATION)) is not None:
+        before, now = json.loads(known), json.loads(here)
+        if before[2] != now[2] or (before[0] != now[0] and before[1] != now[1]):
+            raise InvalidValueError(
+                f"Expected the store that was opened at {before[0]!r}, and the one at {now[0]!r} "
+                "is a copy of it, or was moved: of two copies each could publish, and the two "
+                "would give away whom they differ in. If it may be older than the original, as "
+                "from a backup, run `blurfit restore --in-place`; if it was moved, and is nowhere "
+                "else, `blurfit restore --moved`."
+            )
+    if here is not None and here != _value(connection, _LOCATION):
+        _set(connection, _LOCATION, here)
+    return identity
+
+
+def _located(connection: Connection, file: Path | None, out: Path | None = None) -> bytes | None:
+    """Return path (or the one that it will have), device and number of a store's file; for PostgreSQL server and database, twice,
+    and the number of a table, which a restored dump has anew.
+    """
+    if file is not None:
+        found = file.stat()
+        return json.dumps([str((out or file).resolve()), found.st_dev, found.st_ino]).encode()
+    if connection.dialect.name != "postgresql":
+        return None
+    numbers = (
+        "SELECT (SELECT system_identifier FROM pg_control_system()), (SELECT oid FROM pg_database "
+        "WHERE datname = current_database()), 'settings'::regclass::oid"
+    )
+    system, base, table = connection.exec_driver_sql(numbers).one()
+    server = f"database {base} of PostgreSQL {system}"
+    return json.dumps([server, server, table]).encode()
+
+
+def _value(connection: Connection, name: str) -> bytes | None:
+    query = sa.select(database.settings.c.value).where(database.settings.c.name == name)
+    return connection.scalar(query)
+
+
+def _set(connection: Connection, name: str, value: bytes | None) -> None:
+    connection.execute(sa.delete(database.settings).where(database.settings.c.name == name))
+    if value is not None:
+        connection.execute(sa.insert(database.settings).values(name=name, value=value))
+
+
+def _move(connection: Connection, file: Path | None, out: Path | None) -> None:
+    """Let a store go on, and no other of its origin: the original, or one that was moved or
+    restored to go on before.
+
+    Where it will be, `out`, this account remembers. Of other machines nothing is known.
+    """
+    identity = _value(connection, _IDENTITY) or secrets.token_bytes(16)
+    known = _value(connection, _LOCATION)
+    original = None if known is None else Path(json.loads(known)[0])
+    for place in {original, release_record.place_of(identity)} - {None, out}:
+        assert place is not None
+        if _is_same_store(place, identity):
+            raise InvalidValueError(
+                f"Expected the original to be lost, and {str(place)!r} is there, which could "
+                "publish too: two releases could give away whoever came in between. Remove it, if "
+                "it has published and exported nothing since the copy was made; or close what both "
+                "could publish: restore without --original-lost, or --in-place instead of --moved."
+            )
+    _set(connection, _IDENTITY, identity)
+    _set(connection, _LOCATION, _located(connection, file, out))
+    if out is not None:
+        release_record.remember_place(identity, out)
+
+
+def _close(
+    connection: Connection, file: Path | None, out: Path | None, *, original_lost: bool
+) -> tuple[str, ...]:
+    """Close what could be released twice; without `original_lost` that is everything, and so this
+    is another store from then on.
+    """
+    c, closed = database.courses.c, []
     query = sa.select(c.fingerprint).where(c.state != "ended").order_by(c.key)
     for fingerprint in connection.scalars(query).all():
         course = collections.find_course(connection, fingerprint)
@@ -164,18 +254,34 @@ def _close(connection: Connection, original_lost: bool) -> tuple[str, ...]:
             continue
         now = collections.standing(connection, course, alone=True)
         release.end(connection, now, RESTORED)
-        found.append(fingerprint)
-    return tuple(found)
+        closed.append(fingerprint)
+    if original_lost:
+        _move(connection, file, out)
+    else:
+        _set(connection, _IDENTITY, secrets.token_bytes(16))
+        _set(connection, _LOCATION, _located(connection, file, out))
+    return tuple(closed)
 
 
 def _may_go_on(connection: Connection, course: Course) -> bool:
-    """Tell whether a course can be released here alone, if the original is lost."""
+    """Tell whether a course can be released here alone, if the original is lost; refuse what was
+    released from it, as far as this account knows.
+    """
     agreement, w = course.document, database.waves.c
     if not (isinstance(agreement, Agreement) and course.role == "whole"):
         return False
     place = connection.scalar(sa.select(w.handed_over).where(w.course == course.key))
     # An export may have been completed since.
-    return agreement.wave is None and place is None
+    if agreement.wave is not None or place is not None:
+        return False
+    identity = _value(connection, _IDENTITY) or b""
+    if ReleaseRecord.of_store(course.fingerprint, identity).find() is not None:
+        raise InvalidValueError(
+            f"Expected a collection of which nothing was released, and {course.fingerprint} has "
+            f"been released from the original, as {str(release_record.path())!r} says. Restore "
+            "without --original-lost."
+        )
+    return True
 
 
 def _checked(part: Path) -> Copied:
@@ -222,26 +328,6 @@ def _opened(path: Path) -> sqlite3.Connection:
         if stream.read(len(_SIGNATURE)) != _SIGNATURE:
             raise refusal
     return sqlite3.connect(path, timeout=30)
-
-
-def _refuse_unless_lost(connection: sqlite3.Connection) -> Path:
-    """Refuse to go on where another store of the same origin is still there: the original, or one
-    that was restored to go on before, from this or another backup.
-
-    Where this account remembers the latter is returned. Of other machines nothing is known.
-    """
-    identity = _setting(connection, _IDENTITY) or b""
-    heir = private_files.home() / "restored" / identity.hex()
-    known = [_setting(connection, _ORIGINAL), heir.read_bytes() if heir.exists() else None]
-    for place in (Path(os.fsdecode(one)) for one in known if one is not None):
-        if _is_same_store(place, identity):
-            raise InvalidValueError(
-                f"Expected the original to be lost, and {str(place)!r} is there, which could "
-                "publish too: two releases could give away whoever came in between. Remove it, if "
-                "it has published and exported nothing since the backup; or restore without "
-                "--original-lost."
-            )
-    return heir
 
 
 def _is_same_store(place: Path, identity: bytes) -> bool:
