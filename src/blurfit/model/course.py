@@ -49,18 +49,15 @@ from blurfit.errors import (
     whole,
 )
 from blurfit.learning.beliefs import Belief, first_belief
-from blurfit.learning.curves import odds_of, on_curve
-from blurfit.learning.denoise import denoise
 from blurfit.learning.hazards import EventSums, belief_of_exits, hazard_estimates, pooled
 from blurfit.learning.inference import Inference, Pull, estimates_apart, infer
-from blurfit.learning.next_maps import next_map
 from blurfit.learning.public_features import Balance, Family, PublicFit, fit_with_public_rows
-from blurfit.learning.shrinkage import Reading, linear_bayes, reading, shrink
+from blurfit.learning.shrinkage import Reading, denoise, linear_bayes, reading, shrink
 from blurfit.learning.solver import minimise
 from blurfit.learning.sums import JointSums, Submodel
 from blurfit.learning.tables import Answer
 from blurfit.learning.wave_inference import Collected, unseen, wave_estimates, wave_pull
-from blurfit.learning.waves import WaveSums, learn_wave, learns_mean
+from blurfit.learning.waves import WaveSums, learn_wave, learns_mean, next_map, odds_of, on_curve
 from blurfit.model.model import Link, PublishedModel, WaveShare
 from blurfit.model.survival import LogisticSurvivalModel, SurvivalModel
 from blurfit.schema.columns import Numeric, Question, is_unsaid
