@@ -9,23 +9,24 @@ agreement and its sources:
 | a file of submissions | size and digest, wherever it is | `blurfit.files.learn` |
 | a store | a random identity, which its copies and backups have too | `blurfit_server.store` |
 
-The same sources get the recorded release again, to the last byte. If only some of them are the
-same, the release is refused. What a store releases of a copy's other people is refused, too.
+The same sources get the recorded release again, to the last byte; if only some of them are the
+same, the release is refused. A store looks whether what was recorded is of its own people, as a
+copy of it has others.
 
-**Places.** A record lies in what the account remembers (`releases.db` in BLURFIT_HOME or
-~/.blurfit). That of files also lies in every folder that holds one of them, because another account may name
-these folders, and where the caller wants it, which is required if a file is on another machine. Of
-several places the alphabetically first folder decides, each step atomic:
+The record lies in what the account remembers, `releases.db` in BLURFIT_HOME or ~/.blurfit. That of
+files also lies in every folder that holds one of them, which another account may name, and where
+the caller wants it. Each step is atomic:
 
-1. every other place gets a claim: "a model of these files is recorded in that folder";
-2. the first place gets the receipt, if there is none: then the model is released;
+1. every place but the first folder gets a claim: "a model of these files is recorded there";
+2. the first folder gets the receipt, if there is none: then the model is released;
 3. the claims are replaced by copies of that receipt, as is a receipt that was lost.
 
 Only one of several processes can create a receipt, on network file systems too; the others return
 its release. Killed before step 2 nothing was released; killed afterwards, the next run completes
 step 3. Two sets that share a place meet at its claim or receipt, and the second is refused.
 
-The record does not see other accounts and machines, nor the same rows in a new file.
+Conditions and limits: `docs/theory/one-release.md`. Tests: `tests/test_release_record.py`,
+`server/tests/files/test_one_set.py`, `server/tests/files/test_any_order.py`.
 """
 
 import os

@@ -466,9 +466,11 @@ def test_the_original_is_lost_but_its_release_is_known(agreed, original, tmp_pat
         restore(tmp_path / "monday.db", tmp_path / "again.db", original_lost=True)
     assert not (tmp_path / "again.db").exists()
     restore(tmp_path / "monday.db", tmp_path / "again.db")
-    with Store(tmp_path / "again.db") as again:
-        with pytest.raises(InfeasibleError, match="restored from a backup"):
-            again.publish(agreed)
+    with (
+        Store(tmp_path / "again.db") as again,
+        pytest.raises(InfeasibleError, match="restored from a backup"),
+    ):
+        again.publish(agreed)
 
 
 def test_what_a_backup_holds_does_not_keep_the_rest_from_going_on(original, agreed, tmp_path):

@@ -7,21 +7,17 @@
                               ▼
                         a store, in which whatever could be released twice is closed for good
 
-**Why a copy of the file is no backup.** SQLite's newest pages are in its log, so `cp` of the file
-may hold nothing of what was acknowledged. `VACUUM INTO` copies one state, as of one moment, while
-others write, without anything that was deleted: a used invitation is not in it.
+`restore` closes each course that had not ended when the backup was made, with what its waves had
+released: the original may have released something since. If an operator declares that the original
+was lost before it published or exported (`original_lost`), a collection with one database goes on,
+in one store only: not if the original, or one that went on before, is at its place, or this account
+knows a release of it. Never shares, of which the other database may have seen a fixed set, nor what
+is released at quorum, nor what was being exported.
 
-**Why a restored store must not simply go on.** The promise of an agreement is for one release from
-one set of people (`blurfit.model.release`). After the backup the original may have taken more
-people and published. If the restored store published too, there would be two releases, of sets that
-differ in whoever came in between. So every course that had not ended when the backup was made is
-ended, with what its waves had released, and says why. Only where the original is known to have been
-lost before it published or exported, which nobody but its operator can say (`original_lost`), does
-a collection with one database go on; and in one store only: that is refused as long as the
-original, or one that went on from a backup before, is still on this machine. Shares never go on, of
-which the other database may have seen a fixed set; nor does what is released at quorum, whether or
-not anybody looks, so that not even the operator can say that it was not; nor what was being
-exported.
+**Copies** have the identity of the original, under which each release is recorded
+(`blurfit.release_record`), and another place: a store that is not where it was opened last is
+refused (`_settled`), until its operator says whether it was put back or moved. What that prevents,
+and what not: `docs/theory/one-release.md`.
 
 What was published before stays published, to the last byte.
 """
@@ -34,6 +30,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import exc
@@ -65,7 +62,6 @@ class Store(Publishing, Access):
         try:
             with self._writing() as connection:
                 database.migrate(connection)
-                refuse_backup(connection, str(place))
                 self.identity = _settled(connection, self._file)
         except (StorageError, exc.DatabaseError) as error:
             self._engine.dispose()
@@ -78,8 +74,8 @@ class Store(Publishing, Access):
             raise
 
 
-# Settings: what is a backup (since 1970, the hour); random bytes that a store has in common with its
-# copies and backups; and where it was opened last, as `_located` says.
+# Settings: the hour of a backup, since 1970; random bytes, which copies and backups have too; path,
+# device and number of the file that was opened last.
 _MARK, _IDENTITY, _LOCATION = "backup", "identity", "location"
 RESTORED = (
     "This store was restored from a backup, and the original may have published since: a second "
@@ -118,29 +114,31 @@ def restore(source: Path, out: Path, *, original_lost: bool = False) -> Copied:
     """Make a store at `out`, which must be new, from a backup; see above for what is closed."""
     with _unfinished(out) as part:
         with closing(_opened(source)) as connection:
-            if _setting(connection, _MARK) is None:
+            if _plain_setting(connection, _MARK) is None:
                 raise InvalidValueError(
                     f"Expected {str(source)!r} to be a file that `blurfit backup` wrote."
                 )
             connection.execute("VACUUM INTO ?", (str(part),))
         with database.Transactions(part) as store:
-            closed = store.write(_close, part, out.resolve(), original_lost=original_lost)
+            closed = store.write(_close, out, original_lost=original_lost)
             store.write(_set, _MARK, None)
         found = _checked(part)
+    Store(out).close()
     return Copied(found.collections, found.submissions, closed)
 
 
 def mark_restored(place: str | Path, *, original_lost: bool = False) -> tuple[str, ...]:
-    """Close what could be released twice, in a store that was put back by other means than
-    `restore`: from a dump of PostgreSQL, or a backup of files.
+    """Close what could be released twice, in a store that was put back by other means: from a dump
+    of PostgreSQL, or by a backup of files.
 
     The fingerprints of what was closed are returned. To do it again changes nothing
     but what was opened since.
     """
-    file = database.file_of(place)
     with database.Transactions(place) as store:
         store.write(database.migrate)  # or a sentence about another version
-        return store.write(_close, file, file and file.resolve(), original_lost=original_lost)
+        closed = store.write(_close, database.file_of(place), original_lost=original_lost)
+    Store(place).close()
+    return closed
 
 
 def move_here(place: str | Path) -> None:
@@ -149,65 +147,54 @@ def move_here(place: str | Path) -> None:
         _opened(file).close()  # or a sentence: nothing is created
     with database.Transactions(place) as store:
         store.write(database.migrate)
-        store.write(_move, file, file and file.resolve())
-
-
-def refuse_backup(connection: Connection, place: str) -> None:
-    """Refuse to open a backup, in which nothing may be collected or published."""
-    query = sa.select(database.settings.c.value).where(database.settings.c.name == _MARK)
-    if connection.scalar(query) is not None:
-        raise InvalidValueError(
-            f"Expected {place!r} to be a store, and it is a backup of one: the original may have "
-            "published since. Make a store of it with `blurfit restore`."
-        )
+        store.write(_move, file)
+    Store(place).close()
 
 
 def _settled(connection: Connection, file: Path | None) -> bytes:
-    """Return the identity of a store, new for a new one; refuse one that is not where it was.
+    """Return the identity of a store, new for a new one; refuse a backup, and what may be a copy.
 
-    The number of the file tells it from a copy. A file keeps its number if it is renamed, on its
-    device, whose own number may change when the machine starts; so one of path and device must stay
-    as well. A copy at the same path may get the number that was free.
+    A copy is another file. A file keeps its number when it is renamed on its device, whose own
+    number may change when the machine starts: so path or device must be the same, too. Of
+    PostgreSQL, server and database must be, and the number of a table, which a dump has anew.
     """
-    here, identity = _located(connection, file), _value(connection, _IDENTITY)
-    if identity is None:
+    now: list[Any] | None = None
+    if file is not None:
+        status = file.stat()
+        now = [str(file.resolve()), status.st_dev, status.st_ino]
+    elif connection.dialect.name == "postgresql":
+        row = connection.exec_driver_sql(
+            "SELECT (SELECT system_identifier FROM pg_control_system()), (SELECT oid FROM "
+            "pg_database WHERE datname = current_database()), 'settings'::regclass::oid"
+        ).one()
+        now = [f"database {row[1]} of PostgreSQL {row[0]}", None, row[2]]
+    if _setting(connection, _MARK) is not None:
+        raise InvalidValueError(
+            f"Expected {str(file)!r} to be a store, and it is a backup of one: the original may "
+            "have published since. Make a store of it with `blurfit restore`."
+        )
+    if (identity := _setting(connection, _IDENTITY)) is None:
         _set(connection, _IDENTITY, identity := secrets.token_bytes(16))
-    elif here is not None and (known := _value(connection, _LOCATION)) is not None:
-        before, now = json.loads(known), json.loads(here)
-        if before[2] != now[2] or (before[0] != now[0] and before[1] != now[1]):
-            raise InvalidValueError(
-                f"Expected the store that was opened at {before[0]!r}, and the one at {now[0]!r} "
-                "is a copy of it, or was moved: of two copies each could publish, and the two "
-                "would give away whom they differ in. If it may be older than the original, as "
-                "from a backup, run `blurfit restore --in-place`; if it was moved, and is nowhere "
-                "else, `blurfit restore --moved`."
-            )
-    if here is not None and here != _value(connection, _LOCATION):
-        _set(connection, _LOCATION, here)
+    before = json.loads(_setting(connection, _LOCATION) or "null")
+    if now is None or now == before:
+        return identity
+    is_same_device = before is not None and before[1] is not None and before[1] == now[1]
+    if before is not None and (before[2] != now[2] or not (before[0] == now[0] or is_same_device)):
+        raise InvalidValueError(
+            f"Expected the store that was opened at {before[0]!r}, and the one at {now[0]!r} was "
+            "copied or moved: of two copies each could publish, and the two would give away whom "
+            "they differ in. If the original may have published since, as after a backup, run "
+            "`blurfit restore --in-place`; if this is all of it, and it is nowhere else, run "
+            "`blurfit restore --moved`."
+        )
+    _set(connection, _LOCATION, json.dumps(now).encode())
     return identity
 
 
-def _located(connection: Connection, file: Path | None, out: Path | None = None) -> bytes | None:
-    """Return path (or the one that it will have), device and number of a store's file; for PostgreSQL server and database, twice,
-    and the number of a table, which a restored dump has anew.
-    """
-    if file is not None:
-        found = file.stat()
-        return json.dumps([str((out or file).resolve()), found.st_dev, found.st_ino]).encode()
-    if connection.dialect.name != "postgresql":
-        return None
-    numbers = (
-        "SELECT (SELECT system_identifier FROM pg_control_system()), (SELECT oid FROM pg_database "
-        "WHERE datname = current_database()), 'settings'::regclass::oid"
-    )
-    system, base, table = connection.exec_driver_sql(numbers).one()
-    server = f"database {base} of PostgreSQL {system}"
-    return json.dumps([server, server, table]).encode()
-
-
-def _value(connection: Connection, name: str) -> bytes | None:
-    query = sa.select(database.settings.c.value).where(database.settings.c.name == name)
-    return connection.scalar(query)
+def _setting(connection: Connection, name: str) -> bytes | None:
+    here = database.settings.c.name == name
+    found: bytes | None = connection.scalar(sa.select(database.settings.c.value).where(here))
+    return found
 
 
 def _set(connection: Connection, name: str, value: bytes | None) -> None:
@@ -216,36 +203,30 @@ def _set(connection: Connection, name: str, value: bytes | None) -> None:
         connection.execute(sa.insert(database.settings).values(name=name, value=value))
 
 
-def _move(connection: Connection, file: Path | None, out: Path | None) -> None:
-    """Let a store go on, and no other of its origin: the original, or one that was moved or
-    restored to go on before.
+def _move(connection: Connection, out: Path | None) -> None:
+    """Let a store go on wherever it is opened next, which will be `out`; refuse while another one
+    of its identity is there: the original, or one that was moved or restored to go on before.
 
-    Where it will be, `out`, this account remembers. Of other machines nothing is known.
+    Of other machines, and of stores that were moved since, nothing is known here.
     """
-    identity = _value(connection, _IDENTITY) or secrets.token_bytes(16)
-    known = _value(connection, _LOCATION)
-    original = None if known is None else Path(json.loads(known)[0])
-    for place in {original, release_record.place_of(identity)} - {None, out}:
-        assert place is not None
-        if _is_same_store(place, identity):
+    identity = _setting(connection, _IDENTITY) or b""
+    places = [release_record.place_of(identity)]
+    if (known := _setting(connection, _LOCATION)) is not None:
+        places.append(Path(json.loads(known)[0]))
+    for place in places:
+        if place is not None and place != (out and out.resolve()) and _is_store(place, identity):
             raise InvalidValueError(
                 f"Expected the original to be lost, and {str(place)!r} is there, which could "
                 "publish too: two releases could give away whoever came in between. Remove it, if "
-                "it has published and exported nothing since the copy was made; or close what both "
-                "could publish: restore without --original-lost, or --in-place instead of --moved."
+                "it has published and exported nothing since; or close what both could publish: "
+                "restore without --original-lost, or --in-place instead of --moved."
             )
-    _set(connection, _IDENTITY, identity)
-    _set(connection, _LOCATION, _located(connection, file, out))
+    _set(connection, _LOCATION, None)
     if out is not None:
-        release_record.remember_place(identity, out)
+        release_record.remember_place(identity, out.resolve())
 
 
-def _close(
-    connection: Connection, file: Path | None, out: Path | None, *, original_lost: bool
-) -> tuple[str, ...]:
-    """Close what could be released twice; without `original_lost` that is everything, and so this
-    is another store from then on.
-    """
+def _close(connection: Connection, out: Path | None, *, original_lost: bool) -> tuple[str, ...]:
     c, closed = database.courses.c, []
     query = sa.select(c.fingerprint).where(c.state != "ended").order_by(c.key)
     for fingerprint in connection.scalars(query).all():
@@ -256,10 +237,10 @@ def _close(
         release.end(connection, now, RESTORED)
         closed.append(fingerprint)
     if original_lost:
-        _move(connection, file, out)
-    else:
-        _set(connection, _IDENTITY, secrets.token_bytes(16))
-        _set(connection, _LOCATION, _located(connection, file, out))
+        _move(connection, out)
+    else:  # what it opens from now on is its own
+        _set(connection, _IDENTITY, None)
+        _set(connection, _LOCATION, None)
     return tuple(closed)
 
 
@@ -274,7 +255,7 @@ def _may_go_on(connection: Connection, course: Course) -> bool:
     # An export may have been completed since.
     if agreement.wave is not None or place is not None:
         return False
-    identity = _value(connection, _IDENTITY) or b""
+    identity = _setting(connection, _IDENTITY) or b""
     if ReleaseRecord.of_store(course.fingerprint, identity).find() is not None:
         raise InvalidValueError(
             f"Expected a collection of which nothing was released, and {course.fingerprint} has "
@@ -330,18 +311,18 @@ def _opened(path: Path) -> sqlite3.Connection:
     return sqlite3.connect(path, timeout=30)
 
 
-def _is_same_store(place: Path, identity: bytes) -> bool:
+def _is_store(place: Path, identity: bytes) -> bool:
     """Whether a store is at a place, and is not known to be another one."""
     if not place.exists():
         return False
     try:
         with closing(_opened(place)) as there:
-            return _setting(there, _IDENTITY) in (None, identity)
+            return _plain_setting(there, _IDENTITY) in (None, identity)
     except (InvalidValueError, sqlite3.Error):
         return True  # damaged: whoever mends it would have a second store
 
 
-def _setting(connection: sqlite3.Connection, name: str) -> bytes | None:
+def _plain_setting(connection: sqlite3.Connection, name: str) -> bytes | None:
     try:
         query = "SELECT value FROM settings WHERE name = ?"
         row = connection.execute(query, (name,)).fetchone()
