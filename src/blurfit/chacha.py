@@ -7,8 +7,9 @@ under a key of 256 bits, nonce and counter 0.
 randomgen has no wheel for Python 3.15. There NumPy reads its interface, a C structure of four
 functions, from `Stream`: each function takes the next 32 or 64 bits from the key stream that
 `cryptography` computes. The stream is the same bit by bit (`tests/simulation/test_sampler.py`), so
-what a key draws does not depend on what is installed. `python benchmarks/blur.py` measured that 10⁶ uniform numbers take 16 times as long
-as by randomgen, and 10⁶ normals 9 times (Python 3.11, a busy machine of two cores).
+what a key draws does not depend on what is installed. It is slower: 10⁶ uniform numbers took 16
+times as long as by randomgen, and 10⁶ normals 9 times (`python benchmarks/blur.py`, Python 3.11, a
+busy machine of two cores).
 """
 
 import ctypes
