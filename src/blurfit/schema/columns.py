@@ -24,10 +24,12 @@ public facts and never from records; silent people count and are blurred like al
 `docs/theory/records.md`. Tested by `tests/schema/test_columns.py` and `test_unsaid.py`.
 """
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from numbers import Integral
+from decimal import Decimal
+from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
@@ -35,7 +37,7 @@ import numpy.typing as npt
 
 from blurfit.data import AnyArray, FloatArray
 from blurfit.errors import InvalidValueError, finite, one_of, positive, whole
-from blurfit.schema.table import codes, missing, numbers, refuse_first, refuse_keys
+from blurfit.schema.table import codes, missing, refuse_first, refuse_keys, refuse_missing
 
 LONGEST = 2000
 YES, NO = "yes", "no"
@@ -668,3 +670,44 @@ def as_level(value: Any) -> str:
     """Return a level as a word; whole numbers are written out."""
     is_whole = isinstance(value, Integral) and not isinstance(value, bool)
     return str(int(value)) if is_whole else as_text(level=value)
+
+
+NOT_A_NUMBER = (
+    "which is not a number; write it in digits, without units or separators of thousands, or "
+    "declare the column categorical"
+)
+
+
+def numbers(name: str, values: AnyArray, remedy: str = NOT_A_NUMBER) -> FloatArray:
+    """Return the column as finite float64, without a copy where it is that already.
+
+    Numbers of any kind are welcome (decimals and fractions too, and truth values as 0 and 1); words
+    are not, even where they spell a number, nor are dates.
+    """
+    if values.dtype.kind not in "biuf":
+        objects = list(values)
+        refuse_missing(name, values)
+        refuse_first(name, [not _is_number(value) for value in objects], remedy)
+        values = np.array([_float(value) for value in objects])
+    with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is refused below
+        v = values.astype(np.float64, copy=False)
+        bounded = math.isfinite(v.min()) and math.isfinite(v.max())  # NaN is handed on by either
+    if not bounded:
+        refuse_missing(name, values)
+        refuse_first(
+            name,
+            ~np.isfinite(v),
+            "which is not finite; put a number within the public bounds in its place",
+        )
+    return v
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real | Decimal | np.bool_) and not isinstance(value, np.timedelta64)
+
+
+def _float(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:  # a whole number or fraction beyond 1.8e308
+        return math.inf if value > 0 else -math.inf
