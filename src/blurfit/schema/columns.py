@@ -269,7 +269,6 @@ class _Column:
     kind: ClassVar[str]
     affine: Any = (2.0, -1.0)  # the slope and the constant of z = slope·v + constant, v 0 or 1
     stand_in: Any = 0  # a valid value, for rows in which nothing is said
-    unsaid: ClassVar[Any] = None  # what is given back for those
     of: Any = ()  # the questions that a derived column is computed from
 
     @property
@@ -290,14 +289,6 @@ class _Column:
         z = np.where(silent, 0.0, self._scale(filled(values, silent, self.stand_in)))
         return np.column_stack([z, silent])
 
-    def unscale(self, z: FloatArray) -> AnyArray:
-        """Invert `scale`."""
-        if not self.optional:
-            return self._unscale(z)
-        found = self._unscale(z[..., 0])
-        said = found if isinstance(self.unsaid, float) else found.astype(object)
-        return np.where(z[..., 1] > 0.5, self.unsaid, said)
-
     def to_dict(self) -> dict[str, Any]:
         """Return the column as the file has it."""
         optional = {"optional": True} if self.optional else {}
@@ -311,7 +302,8 @@ class _Column:
     def _scale(self, values: AnyArray) -> FloatArray:
         raise NotImplementedError  # pragma: no cover
 
-    def _unscale(self, z: FloatArray) -> AnyArray:
+    def unscale(self, z: FloatArray) -> AnyArray:
+        """Invert `scale` of a column that everybody answers, as targets are."""
         raise NotImplementedError  # pragma: no cover
 
     def _stated(self) -> dict[str, Any]:
@@ -341,7 +333,6 @@ class Numeric(_Column):
     optional: bool = False
     wording: Wording = field(default=NO_WORDING, repr=False)
     kind: ClassVar = "numeric"
-    unsaid: ClassVar = np.nan
 
     def __post_init__(self) -> None:
         assign(self, name=as_text(name=self.name))
@@ -404,7 +395,7 @@ class Numeric(_Column):
         z -= 1
         return z
 
-    def _unscale(self, z: FloatArray) -> FloatArray:
+    def unscale(self, z: FloatArray) -> FloatArray:
         """Return (1 − t)·lower + t·upper, t = (z + 1)/2, exact at the two ends."""
         t = (np.clip(z, -1, 1) + 1) / 2
         v: FloatArray = np.clip((1 - t) * self.lower + t * self.upper, self.lower, self.upper)
@@ -448,7 +439,7 @@ class Label(_Column):
     def _scale(self, values: AnyArray) -> FloatArray:
         return np.where(self.value.inside(values) > self.threshold, 1.0, -1.0)
 
-    def _unscale(self, z: FloatArray) -> AnyArray:
+    def unscale(self, z: FloatArray) -> AnyArray:
         """Tell whether the value was above the threshold; the value itself is gone."""
         return np.asarray(z > 0)
 
@@ -480,7 +471,8 @@ class Binary(_Column):
         refuse_first(self.name, (v != 0) & (v != 1), remedy)
         return 2 * v - 1
 
-    def _unscale(self, z: FloatArray) -> AnyArray:
+    def unscale(self, z: FloatArray) -> AnyArray:
+        """Invert `scale`."""
         return (z > 0).astype(np.int64)
 
 
@@ -587,8 +579,7 @@ class Categorical(_Column):
 
     def unscale(self, z: FloatArray) -> AnyArray:
         """Invert `scale`: the level whose column is the largest."""
-        words = np.array([*self.levels, None], dtype=object)
-        return np.asarray(words[z.argmax(axis=-1)], dtype=object)
+        return np.asarray(np.array(self.levels, dtype=object)[z.argmax(axis=-1)], dtype=object)
 
     def _stated(self) -> dict[str, Any]:
         return {"levels": list(self.levels)}
