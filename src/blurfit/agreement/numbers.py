@@ -58,7 +58,6 @@ from blurfit.schema.columns import Binary, Numeric, Question, TimeToEvent
 from blurfit.schema.schema import INTERCEPT, Schema, kind_of
 from blurfit.schema.table import listed
 from blurfit.theory.certified import spectrum_floor
-from blurfit.theory.forms import TargetForm
 from blurfit.theory.gaussian import mu_of, shifted_energy_ceiling
 from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.losses import LogisticLoss, SquaredLoss
@@ -70,7 +69,7 @@ from blurfit.theory.moments import (
     Reach,
     ceiling,
 )
-from blurfit.theory.planning import Task, public_weights, weights_beside_public_rows
+from blurfit.theory.planning import Task, public_weights
 
 if TYPE_CHECKING:
     from blurfit.agreement.agreement import Agreement
@@ -325,17 +324,14 @@ class PublicWeights:
             task: Task | None = None
             if alone and isinstance(asked[-1], Numeric | Binary):
                 task = "number" if isinstance(asked[-1], Numeric) else "label"
-            if terms.public_rows is not None:
-                found = weights_beside_public_rows(kinds)
-            else:
-                found = public_weights(
-                    kinds,
-                    terms.quorum,
-                    mu_of(*promise),
-                    neighbours=terms.neighbours,
-                    task=task,
-                    followed=followed,
-                )
+            found = public_weights(
+                kinds,
+                terms.quorum,
+                mu_of(*promise),
+                neighbours=terms.neighbours,
+                task=task,
+                followed=followed,
+            )
             if isinstance(schema.target, TimeToEvent):
                 size = math.sqrt(math.fsum(weight**2 for weight in found.features))
                 features = tuple(weight / size for weight in found.features)
@@ -421,16 +417,13 @@ def push_of_liars(agreement: "Agreement", count: int, share: float = LIARS) -> f
     release away from what the others' sums make of it, in the Frobenius norm.
 
     Each adds any numbers within the screening radius, and the public entries of zzᵀ
-    (`docs/theory/screening.md`). Where products with the target alone are sent, sums are divided by
-    the count, so that a liar also stands in for an average record, of norm at most R: r + R. With
-    proofs the radius is rounded up; without them there is no bound.
+    (`docs/theory/screening.md`). With proofs the radius is rounded up; without them there is no
+    bound.
     """
     if agreement.databases and not agreement.proofs:
         return math.inf
-    (radius,), (part,), form = radii(agreement), agreement.parts, agreement.form
+    (radius,), form = radii(agreement), agreement.form
     radius *= PROVED_RADIUS if agreement.proofs else 1.0
-    if isinstance(form, TargetForm):
-        return share * count * (radius + part.bound)
     known = np.linalg.norm(form.matrix(np.zeros(form.width), 1))
     return share * count * math.hypot(form.gain * radius, float(known))
 

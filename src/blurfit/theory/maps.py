@@ -1,7 +1,7 @@
 """Public transforms of later waves: from an encoded record (v, y) to the numbers that are blurred.
 
 A later wave measures records relative to what earlier releases showed. Its transform is computed
-from those releases (`blurfit.learning.next_maps`), announced before the wave opens, and applied by
+from those releases (`blurfit.learning.waves`), announced before the wave opens, and applied by
 every contributor (`blurfit.theory.forms.WaveForm`). It has a mean m, a whitening matrix W (lower
 triangular) and the last model, coefficients β and intercept β₀:
 
