@@ -22,11 +22,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import yaml
 from markdown_it import MarkdownIt
 
 from blurfit.agreement import statement
 from blurfit.agreement.numbers import LIARS, proved_in_words, push_of_liars
+from blurfit.errors import optional
 from blurfit.model.model import PublishedModel
 from blurfit.model.release import PublishedMoments
 from blurfit.model.summary import number, plain
@@ -510,7 +510,7 @@ among them: whoever publishes it should add that.
 
 
 def _dumped(entry: dict[str, Any]) -> str:
-    return str(yaml.safe_dump(entry, sort_keys=False, allow_unicode=True, width=100))
+    return str(optional("yaml").safe_dump(entry, sort_keys=False, allow_unicode=True, width=100))
 
 
 def _feature(one: Question) -> str:
