@@ -1,7 +1,6 @@
 """The documentation: its commands run, its links lead somewhere, its modules exist."""
 
 import re
-import runpy
 import shlex
 from pathlib import Path
 
@@ -9,7 +8,6 @@ import pytest
 
 import blurfit
 import blurfit_server
-from blurfit.simulation import make_census
 from support import processes
 
 ROOT = Path(__file__).parents[1]
@@ -42,10 +40,14 @@ def run(typed: list[list[str]], folder: Path, home: Path) -> str:
 
 
 def test_the_readme_can_be_pasted(tmp_path) -> None:
-    typed = [line for line in commands(ROOT / "README.md") if line != ["blurfit", "demo"]]
+    typed = commands(ROOT / "README.md")
     said = run(typed, tmp_path, tmp_path / "home")
     assert said.startswith("Shares: owns_home × marital\n")
-    assert ["blurfit", "demo"] in commands(ROOT / "README.md")  # test_demo.py runs it
+    assert typed[:2] == [["make", "demo"], ["make", "test"]]
+    makefile = (ROOT / "Makefile").read_text()
+    assert re.search(
+        r"^demo: .*\n\t\$\(BIN\)/blurfit demo$", makefile, re.MULTILINE
+    )  # test_demo.py
 
 
 def test_the_first_steps_can_be_pasted_and_lead_to_the_page_about_moments(tmp_path) -> None:
@@ -70,16 +72,6 @@ def test_waves_can_be_pasted(survey) -> None:
         (survey / f"{name}.csv").write_text("\n".join([heading, *part]) + "\n")
     said = run(commands(ROOT / "docs" / "waves.md"), survey, survey.parent / "home")
     assert "rows:        20,000" in said  # each file was blurred by somebody who held its rows
-
-
-def test_public_features_can_be_pasted(survey) -> None:
-    heading, *lines = (survey / "people.csv").read_text().splitlines()
-    (survey / "people.csv").write_text("\n".join([heading, *lines[:15_000]]) + "\n")
-    features = [line.rpartition(",")[0] for line in (heading, *lines[15_000:])]
-    (survey / "rows.csv").write_text("\n".join(features) + "\n")
-    said = run(commands(ROOT / "docs" / "public-features.md"), survey, survey.parent / "home")
-    assert said.startswith("5,000 public rows, worth ")
-    assert (survey / "balance.png").exists()
 
 
 def test_calibrations_can_be_pasted(tmp_path) -> None:
@@ -111,10 +103,3 @@ def test_the_architecture_names_modules_that_exist_and_every_room() -> None:
     for room in (one for source in SOURCES for one in source.iterdir()):
         if room.is_dir() and (room / "__init__.py").exists():
             assert f"`{room.name}`" in text, room.name
-
-
-def test_the_example_of_public_rows_runs() -> None:
-    """With generated people; with those of the survey it is the same script."""
-    example = runpy.run_path(str(ROOT / "docs" / "examples" / "public_rows.py"))
-    found = example["main"](make_census(12_000, seed=1), 8_000, 1_000, 3_000)
-    assert found["with public rows"] > found["always the more frequent"] + 0.1

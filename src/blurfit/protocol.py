@@ -1,20 +1,14 @@
-"""What both ends of the wire share: names, refusals, secrets, and talking over a bad connection.
+"""What both ends of the wire share: names, refusals, secrets, and requests over a bad connection.
 
-**Refusals** are problem documents (RFC 9457): `type` is what a program looks at, `detail` what a
-person reads. Nothing that was submitted is ever repeated. One table says which error is which kind
-of problem, for the service that writes the document and for the client that turns it into the same
-error again.
+**Refusals** are problem documents (RFC 9457): programs look at `type`, people read `detail`.
+Nothing that was submitted is ever repeated. `KINDS` turns errors into documents and back.
 
-**Tokens and invitations** are 256 random bits each. Whoever checks one keeps its SHA-256 alone,
-from which it cannot be recovered: there are no short or human tokens to guess, so no slow hash is
-needed.
+**Tokens and invitations** are 256 random bits each. Whoever checks one keeps its SHA-256 alone.
+There are no short tokens to guess, so no slow hash is needed.
 
-**Requests.** Everything that blurfit sends may be sent twice and counts once, so whatever got no
-answer is simply sent again. Whoever answers is a stranger: an answer is read up to so many bytes
-and seconds, and a compressed one, which may stand for far more, is refused.
-
-Whatever has changed its meaning since version 1 has changed its name. Under the old names a service
-answers nothing but that the other end is of another release (`OTHER_RELEASE`).
+**Requests.** Everything may be sent twice and counts once, so whatever got no answer is sent again.
+The other end is a stranger: an answer is bounded in bytes and seconds, and a compressed one, which
+may stand for far more, is refused.
 """
 
 import hashlib
@@ -56,23 +50,8 @@ BINARY = "application/vnd.blurfit.submission.v2"
 OCTETS = "application/octet-stream"
 PROBLEM = "application/problem+json"
 
-# Of version 1: places, what is behind the path of a collection, and how submissions were called.
-OLD_PLACES = ("/plans", "/agreements", "/deeds")
-OLD_SHARES = "/shares/"
-OLD_BINARY = "application/vnd.blurfit.submission"
-OTHER_RELEASE = (
-    "This service is of another release of blurfit than whoever asks, and nothing was done. Let "
-    "both use the same release: install the current one, or load the page again."
-)
-
 INVITATION = "blurfit-invitation"  # the header: an invitation for each submission, with commas
 MOST_SUBMISSIONS = 10_000  # in one request
-
-
-def is_old(path: str) -> bool:
-    """Tell whether a path had a meaning in version 1 that it has no more."""
-    place = "/" + path[1:].partition("/")[0]
-    return place in OLD_PLACES or (place == COLLECTIONS and OLD_SHARES in path)
 
 
 class Acknowledgement(msgspec.Struct, omit_defaults=True):
@@ -155,7 +134,6 @@ BELOW_QUORUM = Kind("below-quorum", 409, "Too few contributors")
 INFEASIBLE = Kind("infeasible", 409, "This is not possible as things stand")
 TOO_LARGE = Kind("too-large", 413, "The body is too large")
 WRONG_TYPE = Kind("unsupported-media-type", 415, "The body is of another kind")
-OUTDATED = Kind("outdated", 426, "Another release of blurfit is needed")
 TOO_MANY = Kind("too-many-requests", 429, "Too many requests from this address", retry_after=1)
 CROWDED = Kind("crowded", 429, "Too much comes to this survey", retry_after=2)
 UNEXPECTED = Kind("unexpected", 500, "Something went wrong here")

@@ -30,23 +30,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from randomgen import ChaCha  # type: ignore[import-untyped]
 from scipy.special import ndtr
 
-from blurfit import randomness
+from blurfit import chacha, randomness
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
 from blurfit.data import BoolArray, FloatArray, IntArray
 from blurfit.errors import BelowQuorumError, InvalidValueError, optional, whole, whole_from_zero
-from blurfit.learning.public_features import Family, fit_with_public_rows
 from blurfit.learning.shrinkage import linear_bayes, shrink
-from blurfit.learning.sums import JointSums, Totals
+from blurfit.learning.sums import Totals
 from blurfit.model.course import Course
 from blurfit.model.model import PublishedModel
 from blurfit.model.release import PublishedMoments, moments_of
 from blurfit.schema.columns import Binary, Numeric
 from blurfit.schema.schema import Schema
-from blurfit.theory.forms import JointColumn, JointForm, WaveForm
+from blurfit.theory.forms import JointForm, WaveForm
 
 __all__ = ["Census", "make_census"]
 Generator = np.random.Generator  # for rooms that hand one on, and draw nothing themselves
@@ -58,7 +56,7 @@ def operating_system_generator() -> np.random.Generator:
     >>> bool(operating_system_generator().random() == operating_system_generator().random())
     False
     """
-    return np.random.Generator(ChaCha(key=randomness.whole(256), rounds=20))
+    return chacha.generator(randomness.whole(256))
 
 
 def generator_for(random_state: Any) -> np.random.Generator:
@@ -76,31 +74,6 @@ def generator_for(random_state: Any) -> np.random.Generator:
             f"Expected random_state={random_state!r} to be None, for noise that protects, or for "
             "experiments a whole number >= 0 or a NumPy generator."
         ) from error
-
-
-def clean_sums(columns: Sequence[JointColumn], constant: float, values: FloatArray) -> FloatArray:
-    """Σzzᵀ without noise, from the rows v themselves."""
-    weights = [column.weight for column in columns]
-    rows = np.column_stack([np.full(len(values), constant), values * weights])
-    found: FloatArray = rows.T @ rows
-    return found
-
-
-def draw_joint_sums(
-    columns: Sequence[JointColumn],
-    constant: float,
-    count: int,
-    clean: FloatArray,
-    deviation: float,
-    generator: np.random.Generator,
-) -> JointSums:
-    """Σzzᵀ + E from the clean Σzzᵀ of N records, of deviation s on the diagonal of the sum."""
-    size = len(columns) + 1
-    draw = np.triu(generator.normal(size=(size, size)) * deviation)
-    draw[np.triu_indices(size, 1)] /= np.sqrt(2)
-    noise = draw + np.triu(draw, 1).T
-    symmetric = np.triu(clean) + np.triu(clean, 1).T
-    return JointSums(tuple(columns), constant, count, symmetric + noise, deviation)
 
 
 def exact_totals(agreement: Agreement, records: Any) -> Totals:
@@ -158,23 +131,13 @@ class MomentSampler:
         return Totals(self.clean.count, sums, self.clean.fingerprint, self.draws)
 
 
-def weights_of(
-    agreement: Agreement, totals: Totals, *, sampled: bool = True, public: FloatArray | None = None
-) -> FloatArray:
+def weights_of(agreement: Agreement, totals: Totals, *, sampled: bool = True) -> FloatArray:
     """The weights of `learn`'s model, on (1, v): (outputs, 1 + features).
 
-    With `public`, encoded rows of the features, those of `fit_public`: of log-odds for labels.
     Raises InfeasibleError where nothing could be published.
     """
     read = shrink if sampled else linear_bayes
     moments, target = moments_of(agreement, totals), agreement.schema.target
-    if public is not None:
-        family: Family = "linear" if isinstance(target, Numeric) else "logistic"
-        features = [name for one in agreement.schema.features for name in one.columns]
-        joint, match = moments.beside(features, public), agreement.sends == "everything"
-        parts = [joint.submodel(name, features) for name in target.columns]
-        found = [fit_with_public_rows(one, public, family, match=match) for one in parts]
-        return np.array([one.coefficients for one in found])
     joint = moments.joint
     return np.array([read(joint.submodel(name)).coefficients for name in target.columns])
 

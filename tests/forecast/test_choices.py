@@ -1,73 +1,23 @@
-"""Terms, public rows and liars: what a forecast says of choices before anyone is asked."""
+"""Terms and liars: what a forecast says of choices before anyone is asked."""
 
-import json
 import math
 
 import numpy as np
 import pytest
 
-from blurfit import Agreement, Binary, InfeasibleError, InvalidValueError, Numeric, Schema
+from blurfit import Agreement, Binary, InfeasibleError, Numeric, Schema
 from blurfit.agreement.numbers import push_of_liars, radii
 from blurfit.agreement.plan import Plan
 from blurfit.forecast import choices as module
 from blurfit.forecast.choices import (
     advise,
-    forecast_agreement_beside,
-    forecast_beside,
     moved_by_liars,
     moved_in_waves,
-    people_and_rows,
 )
 from blurfit.forecast.population import Population
 from blurfit.forecast.sweep import propose_terms
 from blurfit.schema.schema import units, values
 from blurfit.simulation import make_census
-
-FEATURES = (Numeric("age", 0, 100), Binary("male"), Numeric("hours", 0, 99))
-SCHEMA = Schema(FEATURES, Numeric("income", 0, 100))
-GENERATOR = np.random.default_rng(1)
-ROWS = np.column_stack(
-    [
-        GENERATOR.uniform(-1, 1, 900),
-        GENERATOR.choice([-1.0, 1.0], 900),
-        GENERATOR.normal(0, 0.3, 900),
-    ]
-).clip(-1, 1)
-
-
-def test_one_half_tells_the_law_and_beside_the_other_a_local_promise_is_worth_more() -> None:
-    people, kept = people_and_rows(SCHEMA, ROWS, seed=3)
-    assert (people.columns, len(people.rows), len(kept)) == (4, 450, 450)
-    read = {tuple(row) for row in kept}
-    assert not any(tuple(row[1:-1]) in read for row in people.rows)
-    assert people.best < 0.9 * people.constant
-    with pytest.raises(InvalidValueError, match="at least 4 public rows"):
-        people_and_rows(SCHEMA, ROWS[:3])
-    asked = {"contributors": [300_000], "epsilons": [1.0], "local_epsilons": [1.0], "draws": 8}
-    found = forecast_beside(SCHEMA, people, kept, **asked)
-    (case,) = found.cases
-    assert (case.contributors, case.local_epsilon) == (300_000, 1.0)
-    assert case.with_public_rows < case.alone
-    assert found.way(case.without_privacy) == pytest.approx(1, abs=0.02)
-    assert found.way(found.constant) == 0
-    assert forecast_beside(SCHEMA, people, kept, **asked) == found
-    assert json.loads(json.dumps(found.to_dict()))["cases"][0]["alone"] == case.alone
-
-
-@pytest.mark.parametrize("target", [Binary("rich"), Numeric("income", 0, 100)])
-def test_an_agreement_reads_its_own_release_twice(target) -> None:
-    schema = Schema(FEATURES, target)
-    people, kept = people_and_rows(schema, ROWS)
-    agreement = Agreement.propose(schema, epsilon=5, delta=1e-6, quorum=4000)
-    found = forecast_agreement_beside(agreement, people, kept, contributors=[100, 8000], draws=3)
-    below, enough = found.cases
-    assert math.isnan(below.alone)
-    assert math.isnan(below.with_public_rows)
-    assert found.to_dict()["cases"][0]["alone"] is None
-    assert enough.alone < found.constant
-    assert enough.with_public_rows < found.constant
-    assert found.is_label == isinstance(target, Binary)
-
 
 # ---- liars
 SCHEMA_LIARS = Schema([Numeric("age", 0, 100), Binary("married")], Numeric("income", 0, 200_000))
@@ -230,9 +180,6 @@ def test_fixed_weights_stay_as_they_are_and_mistakes_are_named(census, people) -
     assert set(found.terms) <= {"constant"}
     with pytest.raises(InfeasibleError, match="nothing is left to try"):
         advise(census.schema, people, terms=terms | {"constant": 0.5}, **asked)
-    with pytest.raises(InvalidValueError, match="goal='best'"):
-        asked = {"contributors": 4000, "epsilon": 1.0, "mechanism": "moment"}
-        advise(census.schema, people, goal="best", **asked)
     with pytest.raises(InfeasibleError, match="quorum=10"):
         advise(census.schema, people, contributors=10, epsilon=1.0, mechanism="input")
 

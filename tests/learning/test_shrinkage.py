@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from joint_people import collected
 
-from blurfit.learning.denoise import variance_posterior
 from blurfit.learning.shrinkage import (
     information,
     linear_bayes,
@@ -15,9 +14,10 @@ from blurfit.learning.shrinkage import (
     posterior_mean,
     reading,
     shrink,
+    variance_posterior,
 )
 from blurfit.learning.sums import JointColumn, JointSums
-from blurfit.simulation import clean_sums
+from support.joint_sums import clean_sums
 
 
 def test_psi_is_read_off_the_noise() -> None:

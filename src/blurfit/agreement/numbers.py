@@ -1,89 +1,36 @@
-"""The numbers that a contributor sends: what fixes them, how much noise they get, on which grid.
+"""The numbers that a contributor submits: weights, grid, screening and validity proofs.
 
-They are the products of all columns, weighted by public weights (`blurfit.theory.forms`). Whatever
-carries, checks or adds submissions needs to know no more of them than the `NumberRun` that each
-belongs to. Each number is rounded to the safe side (`blurfit.theory.moments`) when it is proposed.
+Used when an agreement is proposed (`blurfit.agreement.mechanisms`) and when it is verified
+(`Agreement.verify`). A submission is one vector of consecutive `NumberRun`s, each with one grid;
+code that carries, checks or adds submissions needs to know no more. Each number is rounded to the
+safe side (`docs/theory/stated-numbers.md`).
 
-**The public grid on which noise is exact, and what the rounding to it costs.** Noise that is drawn
-in floating point can be recognised by its last bits. So whatever is sent is a multiple of a power
-of two that everyone knows, and the noise is a discrete Gaussian on those multiples. That has to be
-paid for:
+*Grid* (`docs/theory/grid.md`). Noise drawn in floating point can be recognised by its last bits. So
+every number is a multiple of a public power of two g, with discrete Gaussian noise of standard
+deviation s on these multiples. Rounding the k × k matrix of products moves two records apart by up
+to g·k ≤ ξΔ/2, and noise is calibrated for (1 + ξ)Δ, ξ = 2⁻¹¹ (`enlarged`). For g ≤ s/2⁹ and δ ≥
+10⁻³⁰ a thousandth of δ pays for discrete noise. With proofs the grid is coarser, g ≤ s/2⁵ and g ≤
+s√n/2¹¹, ξ = 2⁻⁷, and rounding is random.
 
-* *Rounding the record.* The products of z are rounded to the nearest multiples of one step g, so
-  that each product of two records differs by up to g more, and the matrix by up to g·k in the
-  Frobenius norm, k its size. The step is such that this is at most half of ξΔ, ξ = 2⁻¹¹; the other
-  half is far more than what floating point adds to the products. Noise is calibrated for a reach
-  of (1 + ξ)Δ (`enlarged`).
-* *Discrete noise.* The sum of n discrete Gaussians of deviation s on a grid of step g ≤ s/2⁹
-  differs from one of deviation s√n by less than e^{−10⁶} (Canonne, Kamath and Steinke 2020; Poisson
-  summation), and that one from a rounded continuous Gaussian by a factor of 1 ± (g/s)²x²/(24n) at x
-  deviations: less than 10⁻⁴ where δ ≥ 10⁻³⁰. A thousandth of δ is kept back for it. (A tenth of
-  that pays for what the database refuses by its size, below.)
-* *Proofs* cost an upload of four bytes for each bit of each number, so there the grid is coarser:
-  g ≤ s/2⁵ and g ≤ s√n/2¹¹, and ξ = 2⁻⁷, of which again one half pays for rounding. For the sums the
-  argument above stands, since g is at most a 2¹⁰th of their noise off the diagonal too. For one
-  submission, seen by both databases together, discrete noise of deviation s is worth rounded normal
-  noise of variance s² − g²/12, up to terms of the order (g/s)⁴: by (g/s)²/24 less noise, 8·10⁻⁵ off
-  the diagonal, for which the other half of ξ pays forty times. The record is rounded at random,
-  ⌊x/g + u⌋ with u uniform and independent of it: given u, two records differ by up to g more for
-  each product; rounding all of n records to the nearest would add up to n·g/2. What that adds to
-  the variance of a number is at most g²/4, a 2000th of its noise's.
+*Screening* (`docs/theory/screening.md`). Except with probability γ an honest submission has
 
-**How long an honest submission can be**, but for a probability γ that is accounted in δ:
+    ‖M̃‖_F² ≤ s²·χ²_k(R²/s²),      γ = min(10⁻¹², 10⁻⁴·δ/((1 + e^ε)·n)),
 
-    ‖M̃‖_F² ≤ s²·χ²_k(R²/s²)
+with χ²_k the noncentral quantile, R a bound on the k exact numbers and n the honest contributors.
+Rejecting longer submissions costs (1 + e^ε)·nγ of δ, a tenth of that thousandth. If ε is so large
+that γ would leave floating point, norms are not checked.
 
-where χ²_k(θ) is the noncentral quantile at probability γ, s the deviation of one record's noise,
-and R bounds the k numbers without it. They are measured in the Frobenius norm, in which their noise
-is isotropic: off the diagonal it has the variance s²/2 and counts twice.
-Discrete noise moves a number by at most half a step, so the norm by less than step·√k, which is
-added to the radius.
+*Validity proofs* (`docs/theory/validity-proofs.md`). Two databases cannot see the length of a
+shared vector v, in steps. With `proofs`, each contributor proves
 
-**What it costs to refuse what is longer.** To refuse by value is to cut the noise's tail. Without
-the cut the model is (ε, δ')-private; among the n honest contributors on whom that relies, the cut
-changes anything at all with probability at most nγ, so with it
+    Σ_j w_j·v_j² ≤ T = 2ᵐ·r²,    |v_j| ≤ 4ᵈ/2,    w_j = ⌊2ᵐ·c_j⌋,
 
-    P(S) ≤ P_uncut(S) + nγ ≤ e^ε·Q_uncut(S) + δ' + nγ ≤ e^ε·Q(S) + δ' + (1 + e^ε)·nγ.
+r the radius rounded up to eight binary digits, c_j how often number j counts in the norm, d digits.
+An agreement is rejected if r is within 10⁻⁶ of a rounding boundary (10⁻⁷ when read), or if any
+false proof could be accepted with probability above 2⁻⁴⁰, for 2⁸⁰ hashes and 2³² submissions.
 
-γ = min(10⁻¹², 10⁻⁴·δ/((1 + e^ε)·n)) keeps the last term within a tenth of the thousandth of δ that
-an agreement keeps back. Where ε is so large that γ would leave floating point, norms are not looked
-at.
-
-**On a coarse grid** (agreements with proofs) rounding the record at random moves a number by up to
-one step, and what discrete noise is worth has to be said. Its probability at x is at most
-
-    g·φ(x) ≤ e^{g²/24s²}·P(N(0, s²) is rounded to x),
-
-since its sum over the grid is at least s√2π/g (Poisson summation), and since by Jensen's inequality
-the mean of φ over the cell around x is at least φ(x)·e^{−g²/24s²}. So for all numbers together, off
-the diagonal with s²/2, no event is more than e^{Σ counts·g²/24s²} times as probable as with rounded
-normal noise: γ is divided by that, and one and a half steps are added instead of one.
-
-**What is proved of a shared submission**: its numbers are in range, its norm in the radius. Two
-databases that each have one share of a vector cannot see how long it is. Where an agreement has
-`proofs`, every contributor proves it to both of them together (`blurfit.proofs`), and neither
-learns anything else. The numbers v are whole steps of the grid, and what is proved is
-
-    Σ_j w_j·v_j² ≤ T = 2ᵐ·r²     r the radius in steps, rounded up
-    |v_j| ≤ 4ᵈ/2                  d digits to the base 4 are enough for r/√c_j, the longest number
-
-with w_j = ⌊2ᵐ·c_j⌋, c_j how often a number counts in the norm: m = 0 where these are whole numbers,
-else such that every w_j is at least 2⁸, so that a liar gains at most a 2⁻⁹th of the radius. An
-honest submission has Σ c_j·v_j² ≤ r² but with probability γ, and then Σ w_j·v_j² ≤ T.
-
-The radius is rounded up to eight binary digits, because everyone has to prove and to verify the
-very same T, and computers differ in the last digits of a quantile; T itself is rounded up to a
-multiple of three, which its digits need (`blurfit.proofs.prio3`). Where it is so close to being
-rounded otherwise that they could differ in more, an agreement is refused: within 10⁻⁶ of it by
-whoever proposes one, within 10⁻⁷ by whoever reads it.
-
-**How unlikely it is that a lie is believed.** With M inputs and gadget polynomials of degree
-4(p − 1) one proof is believed with probability at most M/|F| + 4p/(|F| − p) + 1/|F|: less than 2⁻⁵²
-for submissions of 119 numbers. There are `PROOFS` = 3 of them, each with its own randomness, as the
-draft asks for in this field (section 9.7). The joint randomness follows from hashes, so a liar may
-try as many vectors as she can hash: with 2⁸⁰ of them, and 2³² submissions, the probability that any
-lie is believed is below (2⁸⁰ + 2³²)·2⁻¹⁵⁶ = 2⁻⁷⁶ (`soundness`). An agreement is refused if that
-bound, for its own size, exceeds 2⁻⁴⁰.
+Tests: `tests/agreement/test_grid.py`, `test_numbers.py`, `test_proving.py`,
+`tests/theory/test_quantiles.py`.
 """
 
 import math
@@ -107,7 +54,6 @@ from blurfit.proofs.prio3 import Prio3, ShortVector, Xof
 from blurfit.schema.columns import Binary, Numeric, Question, TimeToEvent
 from blurfit.schema.schema import INTERCEPT, Schema, kind_of
 from blurfit.schema.table import listed
-from blurfit.theory.forms import TargetForm
 from blurfit.theory.gaussian import mu_of, shifted_energy_ceiling
 from blurfit.theory.moments import (
     BEYOND,
@@ -115,7 +61,7 @@ from blurfit.theory.moments import (
     Reach,
     ceiling,
 )
-from blurfit.theory.planning import Task, public_weights, weights_beside_public_rows
+from blurfit.theory.planning import Task, public_weights
 
 if TYPE_CHECKING:
     from blurfit.agreement.agreement import Agreement
@@ -165,8 +111,7 @@ class Grid(Struct, frozen=True, forbid_unknown_fields=True):
         """Refuse a step that is no power of two, or coarser than the budget allows by more than
         rounding, which would cost privacy that nothing pays for; or absurdly fine.
 
-        A 2⁻²⁴th beyond the budget is covered: of ξ one half pays for rounding the record, and the
-        other for far less; and noise spans 2¹⁰ steps where 2⁹ are needed.
+        A 2⁻²⁴th beyond the budget is covered (`docs/theory/grid.md`).
         """
         most, step = _coarsest(calibration, size, shared=shared, proofs=proofs), self.quadratic
         fits = math.frexp(step)[0] == 0.5 and most / 2 * (1 - BEYOND) < step <= most * (1 + BEYOND)
@@ -270,17 +215,14 @@ class PublicWeights:
             task: Task | None = None
             if alone and isinstance(asked[-1], Numeric | Binary):
                 task = "number" if isinstance(asked[-1], Numeric) else "label"
-            if terms.public_rows is not None:
-                found = weights_beside_public_rows(kinds)
-            else:
-                found = public_weights(
-                    kinds,
-                    terms.quorum,
-                    mu_of(*promise),
-                    neighbours=terms.neighbours,
-                    task=task,
-                    followed=followed,
-                )
+            found = public_weights(
+                kinds,
+                terms.quorum,
+                mu_of(*promise),
+                neighbours=terms.neighbours,
+                task=task,
+                followed=followed,
+            )
             if isinstance(schema.target, TimeToEvent):
                 size = math.sqrt(math.fsum(weight**2 for weight in found.features))
                 features = tuple(weight / size for weight in found.features)
@@ -362,18 +304,14 @@ def push_of_liars(agreement: "Agreement", count: int, share: float = LIARS) -> f
     """Return how far so large a share of `count` contributors can push the matrix of a release
     away from what the others' sums make of it, in the Frobenius norm.
 
-    A liar adds any numbers within the radius r, and, being counted, the entries of zzᵀ that
-    everybody knows, of norm k: √(r² + k²) in all. Sums of groups are added up with a gain f, by
-    which a push grows at most: √(f²r² + k²). Where products with the target alone are sent, sums
-    are divided by the count, so that a liar also stands in for an average record, of norm at most
-    R: r + R. With proofs the radius is rounded up; without them there is no bound.
+    Each adds any numbers within the screening radius, and the public entries of zzᵀ
+    (`docs/theory/screening.md`). With proofs the radius is rounded up; without them there is no
+    bound.
     """
     if agreement.databases and not agreement.proofs:
         return math.inf
-    (radius,), (part,), form = radii(agreement), agreement.parts, agreement.form
+    (radius,), form = radii(agreement), agreement.form
     radius *= PROVED_RADIUS if agreement.proofs else 1.0
-    if isinstance(form, TargetForm):
-        return share * count * (radius + part.bound)
     known = np.linalg.norm(form.matrix(np.zeros(form.width), 1))
     return share * count * math.hypot(form.gain * radius, float(known))
 

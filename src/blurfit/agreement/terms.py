@@ -1,4 +1,4 @@
-"""Terms: what may be chosen about a collection, one list, from which every way to choose is made;
+"""Terms: what may be chosen about a collection, in one list from which every way to choose is made;
 and the two databases between which trust may be shared.
 
 `Agreement.propose`, the options of `blurfit agree`, the [terms] of a plan's file, the form of the
@@ -6,18 +6,10 @@ administration page and the service's description all take these fields; each fi
 the help that people read. What terms need is checked when they are chosen, and again when an
 agreement is verified.
 
-**Shared trust.** Each contributor's blurred numbers, in whole steps of the grid, are a vector v.
-The first database gets v + mask mod 2⁶⁴, the second the seed of the mask
-(`blurfit.messages.submissions`). What they find together is Σv mod 2⁶⁴, and it is Σv itself if |Σv|
-< 2⁶³. Both of these are checked when an agreement is made, and by everyone who receives one:
-
-* **Fine enough.** Every number's noise has a deviation of at least 2¹⁰ steps, so that the noise is
-  as good as continuous and what the grid costs is paid for (`blurfit.agreement.numbers`).
-  With proofs the noise of the sums has.
-* **Coarse enough.** An honest |vⱼ| is at most B = (R + 40s)/g + 1: R bounds the record's own number
-  (all of them together in the Frobenius norm), s is the deviation of its noise, g the step, and
-  rounding adds at most one. Noise leaves ±40s with probability below 2e^{−800}. So 2³²
-  contributors cannot overflow if 2³²·B < 2⁶³, that is B < 2³¹.
+Two databases add shares mod 2⁶⁴. Their sum is exact if every honest number is at most B < 2³¹
+steps, for up to 2³² contributors, and the noise is paid for if it spans at least 2¹⁰ steps (with
+proofs, that of the sums). Both are checked when an agreement is made, and by everyone who receives
+one (`docs/theory/grid.md`).
 """
 
 import ipaddress
@@ -164,7 +156,6 @@ def require_rules(agreed: Any, *, waves: bool = False) -> None:
     bounded: for an ε beyond some hundreds nothing is refused by its size (`blurfit.learning.sums`).
     """
     errors.one_of(ADMISSIONS, admission=agreed.admission)
-    errors.one_of(("everything", "targets"), sends=agreed.sends)
     for name in ("database_noise", "diaries", "proofs"):
         value = getattr(agreed, name)
         if type(value) is not bool and (name, value) != ("proofs", None):
@@ -178,13 +169,6 @@ def require_rules(agreed: Any, *, waves: bool = False) -> None:
         raise errors.InvalidValueError(
             f"Expected epsilon={agreed.epsilon!r} to be at most {MOST_EPSILON_BEHIND_NOISE:g} with "
             "database_noise: a larger one promises nothing that noise could keep."
-        )
-    if (digest := agreed.public_rows) is not None and not (
-        isinstance(digest, str) and re.fullmatch("[0-9a-f]{64}", digest)
-    ):
-        raise errors.InvalidValueError(
-            f"Expected public_rows={digest!r} to be the SHA-256 of a file, 64 hexadecimal digits "
-            "in lower case."
         )
     if agreed.databases:
         require_two(agreed.databases)
@@ -201,7 +185,6 @@ def require_together(
     collect it.
     """
     proofs = bool(agreed.proofs)
-    targets = agreed.sends == "targets"
     target = target or getattr(getattr(agreed, "schema", None), "target", None)
     exits = getattr(target, "kind", None) == "exit"  # by its word: `--help` waits for no columns
     coded = agreed.groups is not None or agreed.weighting is not None
@@ -215,10 +198,6 @@ def require_together(
             "no proofs with waves: between two databases they exist for one wave alone, so far. "
             "Propose one wave, or leave proofs out: then nothing limits what one contributor who "
             "lies can do to the model.",
-        ),
-        (
-            exits and (targets or agreed.public_rows is not None),
-            "no public rows with a time to an event as the target.",
         ),
         (
             exits and agreed.groups is not None,
@@ -245,23 +224,9 @@ def require_together(
             "several spells of a person in files (`blurfit contribute --person`).",
         ),
         (
-            targets and agreed.public_rows is None,
-            "public_rows with sends='targets': without rows of the features nothing can be learned "
-            "from products with the target alone. Name a public file, or send everything.",
-        ),
-        (
-            targets and waves,
-            "sends='everything' with waves: a wave's map follows from the features' own products.",
-        ),
-        (
             coded and waves,
             "no groups and no weighting with waves: a wave's map is for everybody alike, and says "
             "nothing of groups or weights. Propose one wave.",
-        ),
-        (
-            coded and (targets or agreed.public_rows is not None),
-            "sends='everything' and no public rows with groups or weighting: they are read from "
-            "the products of all columns.",
         ),
         (
             agreed.overlap != 0 and agreed.groups is None,
@@ -298,7 +263,6 @@ def _require_signing_keys(keys: Any, *, databases: tuple[Database, ...]) -> None
 
 Admission = Literal["invited", "anyone"]
 ADMISSIONS: tuple[Admission, ...] = ("invited", "anyone")
-Sends = Literal["everything", "targets"]
 Factors = tuple[tuple[str, float], ...]  # a level, and the weight of whoever has it
 COLLUDERS, MOST_COLLUDERS = 0.1, 0.5  # of the people of any wave
 
@@ -313,7 +277,6 @@ class LaterTerms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     admission: Admission = "invited"
     database_noise: bool = False
     proofs: bool = False
-    sends: Sends = "everything"
     groups: str | None = None
     overlap: float = 0.0
     weighting: str | None = None
@@ -390,20 +353,6 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             "with two databases, in one wave. Waves have no proofs yet."
         ),
     ] = None
-    public_rows: Annotated[
-        str | None,
-        Meta(
-            description="SHA-256 of a public file of rows with the same features. The target gets "
-            "the weight that suits them."
-        ),
-    ] = None
-    sends: Annotated[
-        Sends,
-        Meta(
-            description="everything: products of all columns; targets: only those with the target, "
-            "from which a model follows only together with public rows."
-        ),
-    ] = "everything"
     groups: Annotated[
         str | None,
         Meta(

@@ -11,13 +11,13 @@ import click
 
 import blurfit as bf
 from blurfit.cli import _common as common
-from blurfit.cli._common import Answer, ExistingFile, PublicFile, Together, command
+from blurfit.cli._common import Answer, ExistingFile, Together, command
 from blurfit.cli.agree import ProposalFile, given, read_proposal, term_options
 from blurfit.errors import InvalidValueError
 from blurfit.forecast import DRAWS, TOLERANCE
 
 if TYPE_CHECKING:
-    from blurfit.forecast.choices import Advice, PublicForecast
+    from blurfit.forecast.choices import Advice
     from blurfit.forecast.population import People
     from blurfit.forecast.sweep import Forecast
 
@@ -143,8 +143,6 @@ class Asked:
         local_epsilon: Targets for a single submission, besides none.
         local_delta: δ of a single submission; default: 1e-6.
         public_data: Public records like those to be collected, a table; default: generated ones.
-        public: Public rows of the features (a table), not the contributors' own: tell what they are
-            worth, by reading each collection with and without them.
         spectrum: Eigenvalues of E[xxᵀ] to assume, instead of data.
         explained: The R² of generated people, or of a spectrum.
         events: Of a time to an event: the share of generated people who have it; default: a third.
@@ -164,7 +162,6 @@ class Asked:
     local_epsilon: Annotated[tuple[float, ...] | None, Numbers()] = None
     local_delta: float | None = None
     public_data: ExistingFile | None = None
-    public: PublicFile | None = None
     spectrum: Annotated[tuple[float, ...] | None, Numbers()] = None
     explained: float = 0.3
     events: float | None = None
@@ -252,9 +249,6 @@ def forecast_command(file: ExistingFile, asked: Asked) -> Answer:
     sizes = whole_numbers(asked.contributors)
     shared: dict[str, Any] = {"contributors": sizes, "draws": asked.draws, "seed": asked.seed}
     _require_together(schema, asked)
-    if asked.public is not None:
-        beside = _beside(proposal, asked, shared)
-        return Answer(beside.to_dict(), reports.public_report(beside))
     if agreement is not None:
         refuse_for_an_agreement(asked)
     population, advice = population_of(schema, asked), []
@@ -290,20 +284,12 @@ def forecast_command(file: ExistingFile, asked: Asked) -> Answer:
 def _require_together(schema: "bf.Schema", asked: Asked) -> None:
     """Refuse what cannot be asked together."""
     exits, several = isinstance(schema.target, bf.TimeToEvent), asked.rows_each > 1
-    if exits or several:
-        if asked.public or (exits and (asked.advise or several)):
-            what = "a time to an event" if exits else "--rows-each"
-            raise InvalidValueError(
-                f"Expected no --public with {what}"
-                f"{', no --advise and no --rows-each' if exits else ''}."
-            )
-        return
-    if asked.alike is not None:
-        raise InvalidValueError("Expected --rows-each with --alike: how many rows each person has.")
-    if asked.public is not None and (asked.advise or asked.plot is not None):
+    if exits and (asked.advise or several):
         raise InvalidValueError(
-            "Expected no --advise and no --plot with --public, which compares two readings."
+            "Expected no --advise and no --rows-each with a time to an event as the target."
         )
+    if asked.alike is not None and not several:
+        raise InvalidValueError("Expected --rows-each with --alike: how many rows each person has.")
 
 
 def _forecast_plan(plan: "bf.Plan", asked: Asked) -> Answer:
@@ -340,35 +326,3 @@ def _advice(
             )
             for (epsilon, target), cases in lines.items()
         ]
-
-
-def _beside(proposal: ProposalFile, asked: Asked, shared: dict[str, Any]) -> "PublicForecast":
-    """Forecast each collection alone and beside public rows."""
-    from blurfit.forecast import choices
-
-    assert asked.public is not None
-    schema, agreement = proposal.schema, proposal.agreement
-    rows = common.encoded_public(asked.public, schema)
-    people: People
-    if asked.public_data is None and asked.spectrum is None:
-        people, rows = choices.people_and_rows(
-            schema, rows, explained=asked.explained, seed=asked.seed
-        )
-    else:
-        people = population_of(schema, asked)
-    shared = shared | {"draws": min(asked.draws, choices.DRAWS)}
-    with common.watched("forecast") as watch:
-        sizes = len(shared["contributors"])
-        if agreement is not None:
-            refuse_for_an_agreement(asked)
-            common.require_agreed(asked.public, agreement)
-            return choices.forecast_agreement_beside(
-                agreement, people, rows, **shared, progress=common.steps(watch, sizes)
-            )
-        axes = sweep_asked_for(proposal, asked)
-        if asked.local_epsilon is not None:
-            axes["local_epsilons"] = asked.local_epsilon
-        total = sizes * len(axes["epsilons"]) * len(axes["local_epsilons"])
-        return choices.forecast_beside(
-            schema, people, rows, **shared, **axes, progress=common.steps(watch, total)
-        )

@@ -6,7 +6,6 @@ post-processing. All classes of a label are columns of one release, so that no b
 among them.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -30,25 +29,17 @@ from blurfit.estimators.base import (
 )
 from blurfit.estimators.passes import Rows
 from blurfit.estimators.people import People, every
-from blurfit.estimators.rows import (
-    by_formula,
-    read_rows,
-    records,
-    refuse_outside,
-    refuse_unless_binary,
-)
-from blurfit.learning.public_features import Family
 from blurfit.learning.sums import Totals
-from blurfit.model.course import Course, fit_public
+from blurfit.model.course import Course
 from blurfit.model.model import PublishedModel
 from blurfit.model.release import PublishedMoments, moments_of
 from blurfit.schema.columns import Categorical, Feature, Question
 from blurfit.schema.formulas import declared, parsed
-from blurfit.schema.schema import Schema, kind_of
+from blurfit.schema.schema import Schema
 from blurfit.theory.coded import CodedForm
 from blurfit.theory.forms import JointForm, WaveForm
 from blurfit.theory.gaussian import mu_of
-from blurfit.theory.planning import Stage, StageKind, Stages, choose_shares, public_weights
+from blurfit.theory.planning import Stage, StageKind, Stages, choose_shares
 
 # Differences have no mean to find, and a person's vary little together: one map is enough before
 # the last. (Chosen on generated diaries.)
@@ -94,7 +85,7 @@ def stages_for(
     if counts and "newton" not in found.kinds:
         raise InfeasibleError(
             f"Expected waves for counts that end with Newton's, and waves={waves!r} has only "
-            f"{found.kinds}: a line. Take waves='auto', public_X, or family='linear'."
+            f"{found.kinds}: a line. Take waves='auto', or family='linear'."
         )
     return found if len(found.stages) > 1 else None
 
@@ -111,7 +102,6 @@ def refuse_waves(waves: Any, why: str) -> None:
 class MomentPerturbation(MomentEstimator):
     """Blurs the products of all columns, the target's among them; publishes `moments_`."""
 
-    public_X: Any = None  # noqa: N815 - as scikit-learn writes tables
     formula: str | None = None
     waves: int | Literal["auto"] = "auto"
     sample_weight_bound: float | None = None
@@ -120,22 +110,17 @@ class MomentPerturbation(MomentEstimator):
         """Return the contract under which a fit in one wave to this many rows blurs them; to so
         many people, where each may have several.
         """
-        weights = {} if self.public_X is None else self._weights_for_public_rows(schema, rows)
-        if _is_weighted(schema):
-            weights["weighting"] = SAMPLE_WEIGHT
+        weights = {"weighting": SAMPLE_WEIGHT} if _is_weighted(schema) else {}
         return agree(schema, quorum=rows, diaries=diaries, **self._promise(), **weights)
 
     def waves_for(self, schema: Schema, rows: int, *, diaries: bool = False) -> HeldWaves | None:
         """Return the waves of a fit to this many rows of this schema, or people; None for one."""
-        if self.public_X is not None:
-            refuse_waves(self.waves, "public_X")
-            return None
         if _is_weighted(schema):
             refuse_waves(self.waves, "sample_weight")
             return None
         in_all = self.agreement_for(schema, rows, diaries=diaries)
         calibration = in_all.calibration
-        counts, mu = self._family() == "poisson", mu_of(self.epsilon, calibration.model.delta)
+        counts, mu = self._counts(), mu_of(self.epsilon, calibration.model.delta)
         apart = getattr(self, "effects", "pooled") == "within"
         stages = stages_for(schema, rows, self.waves, counts=counts, mu=mu, differences=apart)
         if stages is None:
@@ -145,7 +130,7 @@ class MomentPerturbation(MomentEstimator):
         return HeldWaves(in_all, stages, given, apart)
 
     def _spent_in_words(self) -> tuple[str, ...]:
-        if self.public_X is not None or isinstance(self._one_model().aim, Categorical):
+        if isinstance(self._one_model().aim, Categorical):
             return ()
         if _is_weighted(self._one_model().agreement.schema):
             return ("Rows were weighted: the whole budget was spent on one release, `moments_`.",)
@@ -161,24 +146,9 @@ class MomentPerturbation(MomentEstimator):
             "spends it all on one release.",
         )
 
-    def _weights_for_public_rows(self, schema: Schema, rows: int) -> dict[str, Any]:
-        """c, ω and the target's b = R, which make the noise on Σyx smallest.
-
-        With x = (c, ωv) of length at most R, the noise on an entry of Σyx is (R² + b²)/(bμ) over
-        the column's own weight, least at b = R: 2R/μ, as if nothing else were released. The others
-        share R as columns of a regression do; the constant is one more of them, of spread 1.
-        """
-        kinds = [kind_of(feature) for feature in schema.features]
-        mu = mu_of(self.epsilon, self.delta)
-        *features, constant = public_weights([*kinds, "sign"], rows, mu).features
-        radius = math.sqrt(math.fsum(weight**2 for weight in (*features, constant)))
-        names = [feature.name for feature in schema.features]
-        weights = dict(zip(names, features, strict=True)) | {schema.target.name: radius}
-        return {"constant": constant, "weights": weights}
-
-    def _family(self) -> Family | None:
-        """Return what the public rows are read for."""
-        return None
+    def _counts(self) -> bool:
+        """Tell whether the target is a count, the logarithm of whose mean is linear."""
+        return False
 
     def _learn(
         self,
@@ -189,13 +159,6 @@ class MomentPerturbation(MomentEstimator):
         people: People | None,
     ) -> list[PublishedModel]:
         (signal,) = signals
-        public = None
-        if self.public_X is not None:  # refused before anything is spent
-            rows, _, _ = read_rows(self, by_formula(self, self.public_X)[0], reset=False)
-            refuse_unless_binary(rows, columns)
-            for place, column in enumerate(columns):
-                refuse_outside(rows[:, place], column)
-            public = records(rows, columns)
         schema = self._schema(columns, signal.target)
         count, diaries = _counted(values, people)
         waves = self.waves_for(schema, count, diaries=diaries)
@@ -207,18 +170,7 @@ class MomentPerturbation(MomentEstimator):
         self.plan_ = course.agreed if isinstance(course.agreed, HeldWaves) else None
         self.releases_ = course.releases
         self.moments_ = course.releases[0]
-        if public is None:
-            return self._guaranteed(course.model())
-        try:
-            model, self.balance_ = fit_public(self.moments_, public, family=self._family())
-        except InfeasibleError as error:
-            raise InfeasibleError(
-                f"{error} The release has been made and stands: moments_.fit() learns from it "
-                "without public rows."
-            ) from error
-        return self._guaranteed(model)
-
-    def _guaranteed(self, model: PublishedModel) -> list[PublishedModel]:
+        model = course.model()
         self.agreement_ = model.agreement
         self.guarantee_ = FitGuarantee.of(model, len(self.releases_))
         return [model]

@@ -195,21 +195,6 @@ class Population(People):
         return cls._explained(schema, table, explained, generator, "assumed spectrum")
 
     @classmethod
-    def beside(
-        cls, schema: Schema, x: FloatArray, *, explained: float = 0.3, seed: int = 0
-    ) -> "Population":
-        """Take the features of public rows, encoded, with a target that is made up as in
-        `generated`.
-        """
-        inside_unit_interval(explained=explained)
-        if any(schema.target.name in one.of for one in schema.features):
-            raise InvalidValueError(
-                "Expected no feature that is derived from the target, which public rows lack."
-            )
-        y = _target(schema, x, explained, np.random.default_rng(seed))
-        return cls.of_values(schema, np.column_stack([x, y]), f"public rows (R² = {explained:g})")
-
-    @classmethod
     def _explained(
         cls,
         schema: Schema,

@@ -219,7 +219,6 @@ def forecast(
     draws: int = DRAWS,
     seed: int = 0,
     sampled: bool = False,
-    public: FloatArray | None = None,
     rows_each: int = 1,
     alike: float = ALIKE,
     progress: Progress = silent,
@@ -237,7 +236,6 @@ def forecast(
         seed: the same seed gives the same numbers.
         sampled: whether to sample posterior means where they would be published, which takes
             minutes rather than seconds.
-        public: encoded rows of the features to read beside each release.
         rows_each: how many rows each person has, whose mean is sent (diaries).
         alike: the share of what differs between rows that stays the same in a person.
         progress: is called after each cell.
@@ -251,9 +249,7 @@ def forecast(
     for n in contributors:
         sums = samples.at(n)
         for asked in cells:
-            cases.append(
-                forecast_case(schema, samples, sums, asked, sampled=sampled, public=public)
-            )
+            cases.append(forecast_case(schema, samples, sums, asked, sampled=sampled))
             progress()
     return _forecast_of(population, cases, rows_each, alike)
 
@@ -272,7 +268,7 @@ def forecast_agreement(
 ) -> Forecast:
     """Sweep over sizes under one agreement: its noise is fixed, more than its quorum may come.
 
-    Arguments as for `forecast`, `sampled` and `public` among them.
+    Arguments as for `forecast`, `sampled` among them.
     """
     if rows_each > 1 and not agreement.diaries:
         raise InvalidValueError(
@@ -307,18 +303,15 @@ def errors_of(
     generator: np.random.Generator,
     *,
     sampled: bool = False,
-    public: FloatArray | None = None,
 ) -> FloatArray:
     """Return the errors of the models that the collections would publish; fewer where some are
     refused.
-
-    `public` are encoded rows of the features to read beside each release.
     """
     found = []
     for clean in sums.totals(agreement):
         drawn = sampler_for(agreement, clean).draw(generator)
         try:
-            found.append(population.weights(agreement, drawn, sampled=sampled, public=public))
+            found.append(population.weights(agreement, drawn, sampled=sampled))
         except InfeasibleError:  # this collection would publish nothing
             continue
     return population.error(np.array(found)) if found else np.empty(0)

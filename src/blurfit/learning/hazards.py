@@ -76,10 +76,9 @@ from scipy.special import chdtrc, ndtri
 
 from blurfit.data import FloatArray
 from blurfit.errors import InfeasibleError, inside_unit_interval
-from blurfit.learning.beliefs import Belief
-from blurfit.learning.denoise import soft_floor
+from blurfit.learning.beliefs import Belief, coordinates, start_of, undone
 from blurfit.learning.inference import Inference
-from blurfit.learning.steps import coordinates, start_of, undone
+from blurfit.learning.shrinkage import soft_floor
 from blurfit.learning.wave_inference import refuse_long_step, symmetric, told_step
 from blurfit.learning.waves import WaveSums, step_sums
 from blurfit.theory.hazards import BAND, OF_TIME, EventForm, HazardMap, code_of

@@ -12,7 +12,7 @@ predictions for such people lie
 from those of the best line, as a root mean square: privacy noise, the sampling of n people, and
 what shrinkage takes off. `without_privacy` is the same without noise.
 
-**Assumed of people**, as `blurfit.learning.denoise` expects of columns that nobody has seen: a
+**Assumed of people**, as `blurfit.learning.shrinkage` expects of columns that nobody has seen: a
 number spreads by 0.59 of half its range (variance 0.35), a yes is as likely as a no, and so are all
 levels; answers are independent of each other; and the features explain 0.3 of the target's variance
 in equal parts. Where people differ less than that, noise weighs more: it is an estimate, not a
@@ -33,7 +33,7 @@ from blurfit.learning.beliefs import posterior_covariance
 from blurfit.learning.shrinkage import linear_bayes
 from blurfit.learning.sums import JointSums, Submodel
 from blurfit.schema.columns import Numeric
-from blurfit.theory.forms import JointColumn, JointForm, TargetForm
+from blurfit.theory.forms import JointColumn, JointForm
 
 SPREAD = 0.35  # the variance of a number in [−1, 1]
 EXPLAINED = 0.3  # of the target's variance, by the features together
@@ -59,10 +59,10 @@ class Outlook:
 def outlook(agreement: Agreement) -> Outlook:
     """Return the outlook of a collection, or of a plan's first wave, at its quorum."""
     form = agreement.form
-    if not isinstance(form, JointForm) or isinstance(form, TargetForm):
+    if not isinstance(form, JointForm):
         raise InfeasibleError(
-            "Expected products of all columns, no groups, no weights and no "
-            "later wave: there is no such estimate for others."
+            "Expected no groups, no weights and no later wave: there is no such estimate for "
+            "others."
         )
     schema, n = agreement.schema, agreement.quorum
     noise = agreement.calibration.total_noise

@@ -1,63 +1,53 @@
-"""Counts, tables and means by level out of blurred joint sums, each with both parts of its error.
+"""Counts, tables, means by level and correlations out of blurred joint sums, with both errors.
 
-**One least-squares problem for all of them.** A question with K levels is known through its columns
-v: a level's 0/1, a yes/no's ±1, and 0 beside a 1 of their own for those who do not say. So M_A, the
-value of each of its columns at each level, turns counts into what is summed. With T_kl the people
-at level k of A and l of B, r and q its margins, each entry of the release is one equation,
+**One least-squares problem** (`solved`). A question with K levels is known through its columns v,
+and M_A has the value of each column at each level. With T_kl the people at level k of A and l of B,
+and r its margin, each entry of the release is one equation with independent noise of known
+variance (`Noise`):
 
-    Σv_iw_j = Σ_kl M_A[i,k] M_B[j,l] T_kl,    Σv_i = Σ_k M_A[i,k] r_k,    Σv_i² = Σ_k M_A[i,k]² r_k,
+    Σv_iw_j = Σ_kl M_A[i,k] M_B[j,l] T_kl,    Σv_i = Σ_k M_A[i,k] r_k,    Σv_i² = Σ_k M_A[i,k]² r_k.
 
-seen with independent noise of known variance (`Noise`; the two equations of a level's column are
-one there). N = Σ T_kl is public, or one more equation where it is not. `solved` gives the linear
-estimate of least variance under that constraint and the covariance that the noise leaves in it:
-with T = N/m + Qη, the columns of Q an orthonormal basis of the vectors that sum to 0, that is
-weighted least squares for η. Sums of a number by level, Y_k = Σ v_y over the people at level k, are
-the same problem without a constraint: Σv_iv_y = Σ_k M_A[i,k]Y_k, and their total Σv_y.
+N = Σ T_kl is public, or one more equation. Sums of a number by level, Y_k, are the same problem:
+Σv_iv_y = Σ_k M_A[i,k]Y_k, and their total Σv_y.
 
-**What sampling adds.** Within one table people are multinomial: Cov T = N(diag π − ππᵀ). A mean
-ȳ_k = Y_k/N_k has the variance σ_k²/N_k, and σ_k² would need Σ v_y² by level, which is not in the
-release. `pooled` takes one spread for all levels, as an analysis of variance does: the spread
-within levels, (Σv_y² − Σ_k N_kȳ_k²)/N less what the noise adds to it. `bounded` takes
-(1 − ȳ_k)(1 + ȳ_k) ≥ σ_k² (Bhatia and Davis 2000), which holds for every law, and is wide.
+**Sampling.** People in a table are multinomial: Cov T = N(diag π − ππᵀ). A mean ȳ_k = Y_k/N_k has
+the variance σ_k²/N_k, and Σ v_y² by level is not in the release: `pooled` takes one spread for all
+levels, `bounded` the largest of any law, (1 − ȳ_k)(1 + ȳ_k) (Bhatia and Davis 2000).
 
-**What the noise adds to a ratio.** To first order Cov ȳ = (V_Y + ȳȳᵀ∘V_N)/(N_kN_l): the two noises
-are independent, because Y is read from products with v_y, and N from products without.
+**Noise of a ratio**, to first order: Cov ȳ = (V_Y + ȳȳᵀ∘V_N)/(N_kN_l); Y and N are read from
+different products, so their noises are independent.
 
 **Tests.** Under independence U = (I − p1ᵀ)T(I − 1qᵀ) has mean 0 and the covariance
 N(D_p − ppᵀ)⊗(D_q − qqᵀ) + BC_noiseBᵀ, B = (I − p1ᵀ)⊗(I − q1ᵀ), so that U·Cov⁺·U is χ² with
 (K−1)(L−1) degrees of freedom. Equality of means is Wald's test with both parts of the covariance.
 
-**Rows that look like the people of a release**, for tools that want rows (`joint_law`). Of all
-joint laws p of some questions with levels, the one of largest entropy is taken among those
-that agree with the release's tables of two as far as their noise lets these be known. With y the
-shares of all cells of all pairs and v the variance that the noise left in each, minimise
+**Synthetic rows** (`joint_law`) follow the joint law p of largest entropy H among those that agree
+with the release's tables of two: it minimises −λ·H(p) + Σ_f (y_f − p_f)²/(2v_f), y the shares of
+all cells of all pairs, v their noise variance, by its smooth dual. λ leaves Σ(y_f − p_f)²/v_f at
+the number of independent cells (discrepancy principle). Rows drawn from it are post-processing;
+they have no standard errors.
 
-    −λ·H(p) + Σ_f (y_f − p_f)²/(2v_f),
+**Correlations.** A covariance is C_ij = S_ij/(N ω_iω_j) − m_im_j, with the noise variance V_ij +
+m_i²V_0j + m_j²V_0i; on the diagonal V_0j is added back. To first order
 
-where p_f is the share of cell f under p. Its dual is smooth and concave: p ∝ exp(Mᵀθ/λ), M the
-0/1 matrix of which cells of the joint law belong to f, and θ maximises
+    Var r = Var C_ij/(d_id_j) + r²/4·(Var d_i/d_i² + Var d_j/d_j²) + (1 − r²)²/N,
 
-    θ·y − λ·ln Σ exp(Mᵀθ/λ) − ½ Σ_f v_fθ_f².
-
-λ is as large as leaves Σ(y_f − p_f)²/v_f at the number of independent cells
-(the discrepancy principle): a larger one would smooth away what the tables show, a smaller one
-would fit their noise. As people grow v falls, and so does λ.
-
-What is drawn is post-processing of the release, and costs no privacy. It has no standard errors:
-whoever computes some from such rows takes noise and model for people.
+the last term for sampling. A column whose variance is not above its noise has no correlations.
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from html import escape
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
 from scipy.special import chdtrc, fdtrc
 
 from blurfit.data import BoolArray, FloatArray, IntArray
-from blurfit.errors import InfeasibleError
+from blurfit.errors import InfeasibleError, optional, whole
 from blurfit.learning.sums import Blurred, JointSums, solved
 
 LEAST_CELL = 3.0  # noise deviations that a count must exceed before it is divided by
@@ -440,3 +430,128 @@ def _shares_of_pairs(law: FloatArray, pairs: Sequence[tuple[int, int]]) -> Float
     every = range(law.ndim)
     parts = [law.sum(axis=tuple(a for a in every if a not in pair)).ravel() for pair in pairs]
     return np.concatenate(parts)
+
+
+@dataclass(frozen=True, eq=False)
+class Correlations:
+    """r of each pair of columns, and its standard error; nan where the noise drowns a column."""
+
+    names: tuple[str, ...]
+    values: FloatArray
+    standard_errors: FloatArray
+
+    def to_frame(self) -> Any:
+        """Return a pandas DataFrame with a row for each pair: its correlation, and its error."""
+        i, j = np.triu_indices(len(self.names), 1)
+        names = np.array(self.names, dtype=object)
+        columns = {"one": names[i], "other": names[j], "estimate": self.values[i, j]}
+        errors = {"standard_error": self.standard_errors[i, j]}
+        return optional("pandas").DataFrame(columns | errors)
+
+    def __str__(self) -> str:
+        return _table(self.names, self.names, self.values)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
+
+
+@dataclass(frozen=True, eq=False)
+class Components:
+    """Directions in which the standardised columns differ most.
+
+    `variances` are eigenvalues of the correlation matrix, `directions` their vectors, one a row.
+    Eigenvalues within `noise` of 1 may be the work of the noise alone: it is the edge of the
+    spectrum that the noise on the correlations would have by itself (semicircle, 2·sd·√k).
+    """
+
+    names: tuple[str, ...]
+    variances: FloatArray
+    directions: FloatArray
+    noise: float
+
+    @property
+    def shares(self) -> FloatArray:
+        """Of the total variance."""
+        found: FloatArray = self.variances / len(self.names)
+        return found
+
+    def __str__(self) -> str:
+        heads = [f"{share:.1%}" for share in self.shares]
+        return _table(self.names, heads, self.directions.T)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
+
+
+def _covariances_of(sums: JointSums) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the covariances of the columns v, the variance that the noise left in each, and in
+    those on the diagonal.
+    """
+    weights = np.array([sums.constant, *(column.weight for column in sums.columns)])
+    both = sums.count * np.outer(weights, weights)
+    matrix, variance = sums.matrix / both, sums.noise.variance / both**2
+    mean, of_mean = matrix[0, 1:], variance[0, 1:]
+    covariance = matrix[1:, 1:] - np.outer(mean, mean) + np.diag(of_mean)
+    product = np.outer(mean**2, of_mean)
+    noise = variance[1:, 1:] + product + product.T
+    return covariance, noise, np.diag(variance)[1:] + 4 * mean**2 * of_mean
+
+
+def spreads(sums: JointSums) -> tuple[FloatArray, FloatArray]:
+    """Return the variance of each column v, and what the noise adds to the variance of that."""
+    covariance, _, of_spread = _covariances_of(sums)
+    return np.diag(covariance), of_spread
+
+
+def correlations(sums: JointSums) -> Correlations:
+    """Return the correlations of all columns of a release."""
+    covariance, noise, of_spread = _covariances_of(sums)
+    spread = np.diag(covariance)
+    clear = spread > np.sqrt(of_spread)
+    scale = np.where(clear, spread, np.nan)
+    with np.errstate(invalid="ignore"):
+        found = np.clip(covariance / np.sqrt(np.outer(scale, scale)), -1.0, 1.0)
+        relative = of_spread / scale**2
+        errors = noise / np.outer(scale, scale)
+        errors += found**2 / 4 * (relative[:, None] + relative[None, :])
+        errors += (1 - found**2) ** 2 / sums.count
+    np.fill_diagonal(found, np.where(clear, 1.0, np.nan))
+    np.fill_diagonal(errors, np.where(clear, 0.0, np.nan))
+    return Correlations(tuple(column.name for column in sums.columns), found, np.sqrt(errors))
+
+
+def components(sums: JointSums, count: int | None = None) -> Components:
+    """Return the first few principal components of the correlations, or all."""
+    found = correlations(sums)
+    drowned = [
+        name for name, row in zip(found.names, found.values, strict=True) if np.isnan(row).all()
+    ]
+    if drowned:
+        raise InfeasibleError(
+            f"The noise is larger than the spread of {drowned}: principal components need every "
+            "column's. Collect more records, or allow a larger epsilon."
+        )
+    size = len(found.names)
+    most = size if count is None else count
+    whole(count=most)
+    values, vectors = np.linalg.eigh(found.values)
+    order = np.argsort(values)[::-1][:most]
+    beside = ~np.eye(size, dtype=bool)
+    noise = float(np.sqrt(np.mean(found.standard_errors[beside] ** 2))) if size > 1 else 0.0
+    signs = np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(size)])
+    return Components(
+        found.names,
+        np.maximum(values[order], 0.0),
+        np.ascontiguousarray((vectors * signs).T[order]),
+        2 * noise * float(np.sqrt(size)),
+    )
+
+
+def _table(rows: Sequence[str], heads: Sequence[str], values: FloatArray) -> str:
+    first = max(map(len, rows), default=0)
+    widths = [max(len(head), 6) for head in heads]
+    lines = [" " * first + "".join(f"  {h:>{w}}" for h, w in zip(heads, widths, strict=True))]
+    for name, line in zip(rows, values, strict=True):
+        cells = "".join(f"  {value:>{w}.2f}" for value, w in zip(line, widths, strict=True))
+        lines.append(f"{name:<{first}}{cells}")
+    return "\n".join(lines)

@@ -23,14 +23,14 @@ The right to the first release is in one place at a time, and is used once:
 | a store collects, or is closed | the store |
 | it publishes | nobody, unless with the same mark, which every file that it exports carries |
 | it exports, unpublished | whoever has the file; the store never publishes, nor exports again |
-| a model is learned from files | nobody, unless from files of the same contents: receipts tell |
+| a model is learned from files | nobody, unless from files of the same contents |
 | a backup is restored | the original; or the restored store, if the original is lost |
 
 By induction over these steps there is at most one set for each store and everything exported from
-it. **A copy is enough to break this**: nothing tells two copies of a store from each other, or what
-somebody learns from a copy of a file under another account, on another machine, or with its rows in
-a new file. Where the database adds noise of its own, a copy of the *same* set is enough, since
-whoever learns from it draws that noise anew: k releases have its variance divided by k.
+it, as long as all of them are used with one record (`blurfit.release_record`). **A copy is enough
+to break this** under another account, on another machine, or with the rows of a file in a new one.
+Where the database adds noise of its own, a copy of the *same* set is enough, since whoever learns
+from it draws that noise anew: k releases have its variance divided by k.
 
 **Refused for ever.** If the sums allow no model, that is the outcome: to try again with a few more
 would be a second release. Below the quorum nothing has been shown, and more may come.
@@ -54,11 +54,10 @@ import numpy as np
 from blurfit import errors
 from blurfit.agreement.agreement import Agreement
 from blurfit.data import FloatArray, fixed, read_json, software
-from blurfit.learning.public_features import Family
 from blurfit.learning.sums import JointSums, Totals
 from blurfit.messages.signing import Signature, about_release, is_signed
 from blurfit.model.course import Path as CoefficientPath
-from blurfit.model.course import fit, fit_public, path
+from blurfit.model.course import fit, path
 from blurfit.model.effects import standardised
 from blurfit.model.groups import ByGroup, fit_common
 from blurfit.model.model import PublishedDocument, PublishedFile, PublishedModel, as_text
@@ -67,16 +66,11 @@ from blurfit.model.survival import SurvivalModel
 from blurfit.model.tables import Answers, Asked
 from blurfit.schema.formulas import Formula, parsed
 from blurfit.theory.coded import CodedForm
-from blurfit.theory.forms import JointForm, TargetForm
+from blurfit.theory.forms import JointForm
 from blurfit.theory.hazards import EventForm, HazardForm
 
 LITTLE_WEIGHT = 0.1  # on average, below which it is said what it costs
 
-WITHOUT_PUBLIC_ROWS = (
-    "Only products with the target were sent, so nothing is known of how features go together. Fit "
-    "with the public rows that the agreement names: moments.fit(public=rows), or `blurfit fit "
-    "moments.json --public FILE`."
-)
 OF_EXITS = (
     "These are sums of who left when: moments.survival(), or `blurfit fit moments.json`, tells "
     "hazards, curves and tests from them."
@@ -91,7 +85,7 @@ def without_a_model(agreement: Agreement) -> str:
     """Return why sums have no model of their own, and what follows from them instead."""
     if isinstance(agreement.form, HazardForm):
         return OF_HAZARDS
-    return WITHOUT_PUBLIC_ROWS if agreement.sends != "everything" else OF_EXITS
+    return OF_EXITS
 
 
 class MomentsDocument(PublishedDocument, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -190,7 +184,7 @@ class PublishedMoments(PublishedFile, Asked):
     def joint(self) -> JointSums:
         """The blurred Σzzᵀ, and the law of its noise."""
         form = self.agreement.form
-        if isinstance(form, TargetForm | EventForm | HazardForm):
+        if isinstance(form, EventForm | HazardForm):
             raise errors.InfeasibleError(without_a_model(self.agreement))
         if form.joint is None:
             raise errors.InfeasibleError(
@@ -199,20 +193,6 @@ class PublishedMoments(PublishedFile, Asked):
             )
         matrix = form.matrix(self.sums, self.count) / self.worth
         return self._joint(form.joint, matrix, form.gain / self.worth)
-
-    def beside(self, names: Sequence[str], rows: FloatArray) -> JointSums:
-        """Return the sums to read beside public rows of some features, (rows, k); where only
-        products with the target were sent, the rows' own stand in for the features'.
-        """
-        form = self.agreement.form
-        if not isinstance(form, TargetForm):
-            return self.joint
-        order = [column.name for column in form.columns[: -form.outputs]]
-        known = np.zeros((len(order) + 1, len(order) + 1))
-        places = [0, *(1 + order.index(name) for name in names)]
-        design = np.column_stack([np.ones(len(rows)), rows])
-        known[np.ix_(places, places)] = design.T @ design / len(rows)
-        return self._joint(form, form.beside(self.sums, known, self.count))
 
     def _joint(self, form: JointForm, matrix: FloatArray, gain: float = 1.0) -> JointSums:
         deviation = gain * self.deviation
@@ -230,8 +210,6 @@ class PublishedMoments(PublishedFile, Asked):
         if nothing is said.
         """
         schema, targets = self.agreement.schema, self.agreement.targets
-        if self.agreement.sends != "everything":
-            targets = schema.targets  # others than the agreed one are refused where it is known why
         if text is not None:
             return parsed(text, schema, targets)
         aim = schema.target.name if target is None else target
@@ -255,8 +233,6 @@ class PublishedMoments(PublishedFile, Asked):
         ridge: float | None = None,
         lasso: float | None = None,
         uneven: bool = False,
-        public: Any = None,
-        family: Family | None = None,
     ) -> PublishedModel:
         """Return a model of any column by any others; by default of the agreement's own target.
 
@@ -269,28 +245,14 @@ class PublishedMoments(PublishedFile, Asked):
             lasso: lasso·‖w‖₁, which leaves weak features out.
             uneven: allow for people who spread unevenly around the model: errors √3 times as large
                 in their sampling part.
-            public: records of the features that are public, and not the contributors' own: with
-                them a label is learned by exact logistic regression, a count by Poisson's
-                (`blurfit.model.course`), and penalties are chosen from the noise.
-            family: with `public`: "logistic", "poisson" or "linear"; by the target, if left out.
         """
         asked, grouped = self.formula(formula, target, features), self.agreement.groups
-        if (ridge is not None or lasso is not None or uneven) and (
-            public is not None or grouped in asked.features
-        ):
-            where = "public rows" if public is not None else f"the group {grouped!r} as a feature"
-            raise errors.InvalidValueError(
-                f"Expected no ridge, lasso or uneven with {where}: what is shrunk there, and the "
-                "errors, follow from the noise."
-            )
-        if public is not None:
-            return fit_public(self, public, asked, family=family)[0]
-        if family is not None:
-            raise errors.InvalidValueError(
-                f"Expected public rows with family={family!r}: without them every model of second "
-                "moments is linear."
-            )
         if grouped in asked.features:
+            if ridge is not None or lasso is not None or uneven:
+                raise errors.InvalidValueError(
+                    f"Expected no ridge, lasso or uneven with the group {grouped!r} as a feature: "
+                    "what is shrunk there, and the errors, follow from the noise."
+                )
             return fit_common(self, asked)
         return fit(self, asked, ridge=ridge, lasso=lasso, uneven=uneven)
 
@@ -402,7 +364,7 @@ class Release:
         """Learn, or find that there is no model; below the quorum an error is raised.
 
         A later wave's sums have no model of their own: `blurfit.model.course` learns from all
-        releases of the plan. Nor have products with the target alone, and exits.
+        releases of the plan. Nor have exits.
         """
         if agreement.is_later_wave or agreement.sums_alone:
             agreement.verify()

@@ -14,8 +14,7 @@ promise, its conditions and its caveats). Every medium is a rendering of that:
 Where a caveat stands nothing is promised, and no rendering has a number of a promise.
 
 What contributors who lie together could have done is that of `blurfit.learning.inference`: bounds
-under one wave; what liars of earlier waves add through the map is counted to first order, and so is
-everything where public rows give the curve.
+under one wave; what liars of earlier waves add through the map is counted to first order.
 """
 
 import math
@@ -23,11 +22,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import yaml
 from markdown_it import MarkdownIt
 
 from blurfit.agreement import statement
 from blurfit.agreement.numbers import LIARS, proved_in_words, push_of_liars
+from blurfit.errors import optional
 from blurfit.model.model import PublishedModel
 from blurfit.model.release import PublishedMoments
 from blurfit.model.summary import number, plain
@@ -135,13 +134,11 @@ def _subject(model: Published, language: str | None) -> str:
         kind = "classifier" if model.is_label else "model"
         return f"A {kind} of **{plain(title_of(model.aim, language))}**"
     agreement = model.agreement
-    *others, target = names = [plain(title_of(one, language)) for one in agreement.schema.questions]
+    names = [plain(title_of(one, language)) for one in agreement.schema.questions]
     if agreement.wave is not None and agreement.is_later_wave:
         return (
             f"Blurred sums of wave {agreement.wave.number} of a plan, about **{', '.join(names)}**"
         )
-    if agreement.sends == "targets":
-        return f"Blurred sums of the products of **{target}** with {', '.join(others)}"
     return f"Blurred sums of all products of two of **{', '.join(names)}**"
 
 
@@ -247,10 +244,6 @@ def _assumed(model: Published) -> Iterator[str]:
     yield _premise(model)
     yield _release_assumption(model.guarantee)
     yield f"The number of {_counted(model)} is public, and did not depend on their answers."
-    digest = agreement.public_rows
-    if digest is not None or (isinstance(model, PublishedModel) and model.public_rows):
-        file = "" if digest is None else f" They are the file with SHA-256 `{digest}`."
-        yield f"{statement.PUBLIC_ROWS_ASSUMED}{file}"
     names = [plain(one.name) for one in agreement.databases]
     if agreement.wave is not None and len(agreement.wave.people) > 1 and not held:
         # nobody computes a map again, and its last digits would have room for anything
@@ -513,7 +506,7 @@ among them: whoever publishes it should add that.
 
 
 def _dumped(entry: dict[str, Any]) -> str:
-    return str(yaml.safe_dump(entry, sort_keys=False, allow_unicode=True, width=100))
+    return str(optional("yaml").safe_dump(entry, sort_keys=False, allow_unicode=True, width=100))
 
 
 def _feature(one: Question) -> str:

@@ -1,15 +1,12 @@
 """Columns: what people read of each question, and its way from public facts to [−1, 1] and back.
 
-**Words**, in any languages: who asks and why (`About`), and each question (`Wording`). All of it is
-part of the schema, so it is under the agreement's fingerprint: nobody can be shown a question that
-differs from everybody else's. `only_if` names an earlier question, whose answer is compared (=, !=,
-and <, <=, >, >= of a number); the question itself is optional. Whoever is not asked counts, and is
-blurred, like somebody who does not say. Nothing of this is computed with; `docs/survey.md` has an
-example.
-
-**Texts are harmless.** A text is one line, of at most 2,000 characters. Control characters, lone
-surrogates, line separators and the marks that reorder what follows (U+202A to U+202E, U+2066 to
-U+2069) are refused, in names and levels too; everything else is escaped where it is rendered.
+**Words**, in any languages: who asks and why (`About`), and each question (`Wording`). They are
+under the agreement's fingerprint: nobody can be shown a question that differs from everybody
+else's. `only_if` compares the answer to an earlier question (=, !=, and <, <=, >, >= of a number);
+the question itself is optional, and people who are not asked are blurred like people who do not
+say. A text is one line of at most 2,000 characters. Control characters, lone surrogates, line
+separators and marks that reorder text (U+202A to U+202E, U+2066 to U+2069) are refused, in names
+and levels too; everything else is escaped where it is rendered.
 
 **Kinds** of columns:
 
@@ -21,35 +18,18 @@ U+2069) are refused, in names and levels too; everything else is escaped where i
 | `TimeToEvent` | 0 or 1, and the time until then | 2v − 1, and the time as a number; targets only |
 | `Label` | numbers in [lower, upper] | +1 above the threshold, −1 otherwise; for targets only |
 
-Whatever the data are, a feature adds at most 1 to ‖z‖², which is what privacy rests upon: so scales
-come from what everyone knows beforehand, and never from the records.
-
-**Questions that need not be answered** (“prefer not to say”). A feature with `optional = true` has
-one column more, 1 for whoever does not say:
-
-| kind | said | not said |
-| --- | --- | --- |
-| numeric, binary | (z, 0), z in [−1, 1] | (0, 1) |
-| categorical, K levels | one 1 among the first K, 0 | 0 …, 1: one more level |
-
-*The promise stays.* Of a question's columns either all but the last may differ from 0, or the
-last alone: so Σz² ≤ 1, as for a question that must be answered. The bounds ‖x‖ ≤ 1 (`schema`) and
-‖u‖² ≤ ρ² = Σω², one ω² for each question (`theory.joint_form`), hold as they are, and so do all
-sensitivities that are proved from them. Neither the bounds nor the number of columns, nor who is
-counted, depends on what anybody answers: people who do not say have a record like any other, and
-their silence is blurred as an answer would be. (To leave them out would let the number of
-contributors reveal that they were silent.)
-
-*The model stays right.* A number that was not said stands at the middle of its bounds, a yes/no
-between the two; whatever it is that the silent have in common, beyond that, is in a coefficient of
-their own and biases no other. As the product of a question's columns with its last one is 0 for
-everybody, it is not sent. A target must be answered.
+A feature with `optional = true` has one column more, which is 1, and all others 0, for whoever does
+not say. A feature adds at most 1 to ‖z‖², whatever the answers are, because scales come from
+public facts and never from records; silent people count and are blurred like all others. Proofs:
+`docs/theory/records.md`. Tested by `tests/schema/test_columns.py` and `test_unsaid.py`.
 """
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from numbers import Integral
+from decimal import Decimal
+from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
@@ -57,7 +37,7 @@ import numpy.typing as npt
 
 from blurfit.data import AnyArray, FloatArray
 from blurfit.errors import InvalidValueError, finite, one_of, positive, whole
-from blurfit.schema.table import codes, missing, numbers, refuse_first, refuse_keys
+from blurfit.schema.table import codes, missing, refuse_first, refuse_keys, refuse_missing
 
 LONGEST = 2000
 YES, NO = "yes", "no"
@@ -289,7 +269,6 @@ class _Column:
     kind: ClassVar[str]
     affine: Any = (2.0, -1.0)  # the slope and the constant of z = slope·v + constant, v 0 or 1
     stand_in: Any = 0  # a valid value, for rows in which nothing is said
-    unsaid: ClassVar[Any] = None  # what is given back for those
     of: Any = ()  # the questions that a derived column is computed from
 
     @property
@@ -310,14 +289,6 @@ class _Column:
         z = np.where(silent, 0.0, self._scale(filled(values, silent, self.stand_in)))
         return np.column_stack([z, silent])
 
-    def unscale(self, z: FloatArray) -> AnyArray:
-        """Invert `scale`."""
-        if not self.optional:
-            return self._unscale(z)
-        found = self._unscale(z[..., 0])
-        said = found if isinstance(self.unsaid, float) else found.astype(object)
-        return np.where(z[..., 1] > 0.5, self.unsaid, said)
-
     def to_dict(self) -> dict[str, Any]:
         """Return the column as the file has it."""
         optional = {"optional": True} if self.optional else {}
@@ -331,7 +302,8 @@ class _Column:
     def _scale(self, values: AnyArray) -> FloatArray:
         raise NotImplementedError  # pragma: no cover
 
-    def _unscale(self, z: FloatArray) -> AnyArray:
+    def unscale(self, z: FloatArray) -> AnyArray:
+        """Invert `scale` of a column that everybody answers, as targets are."""
         raise NotImplementedError  # pragma: no cover
 
     def _stated(self) -> dict[str, Any]:
@@ -361,7 +333,6 @@ class Numeric(_Column):
     optional: bool = False
     wording: Wording = field(default=NO_WORDING, repr=False)
     kind: ClassVar = "numeric"
-    unsaid: ClassVar = np.nan
 
     def __post_init__(self) -> None:
         assign(self, name=as_text(name=self.name))
@@ -424,7 +395,7 @@ class Numeric(_Column):
         z -= 1
         return z
 
-    def _unscale(self, z: FloatArray) -> FloatArray:
+    def unscale(self, z: FloatArray) -> FloatArray:
         """Return (1 − t)·lower + t·upper, t = (z + 1)/2, exact at the two ends."""
         t = (np.clip(z, -1, 1) + 1) / 2
         v: FloatArray = np.clip((1 - t) * self.lower + t * self.upper, self.lower, self.upper)
@@ -468,7 +439,7 @@ class Label(_Column):
     def _scale(self, values: AnyArray) -> FloatArray:
         return np.where(self.value.inside(values) > self.threshold, 1.0, -1.0)
 
-    def _unscale(self, z: FloatArray) -> AnyArray:
+    def unscale(self, z: FloatArray) -> AnyArray:
         """Tell whether the value was above the threshold; the value itself is gone."""
         return np.asarray(z > 0)
 
@@ -500,7 +471,8 @@ class Binary(_Column):
         refuse_first(self.name, (v != 0) & (v != 1), remedy)
         return 2 * v - 1
 
-    def _unscale(self, z: FloatArray) -> AnyArray:
+    def unscale(self, z: FloatArray) -> AnyArray:
+        """Invert `scale`."""
         return (z > 0).astype(np.int64)
 
 
@@ -607,8 +579,7 @@ class Categorical(_Column):
 
     def unscale(self, z: FloatArray) -> AnyArray:
         """Invert `scale`: the level whose column is the largest."""
-        words = np.array([*self.levels, None], dtype=object)
-        return np.asarray(words[z.argmax(axis=-1)], dtype=object)
+        return np.asarray(np.array(self.levels, dtype=object)[z.argmax(axis=-1)], dtype=object)
 
     def _stated(self) -> dict[str, Any]:
         return {"levels": list(self.levels)}
@@ -699,3 +670,44 @@ def as_level(value: Any) -> str:
     """Return a level as a word; whole numbers are written out."""
     is_whole = isinstance(value, Integral) and not isinstance(value, bool)
     return str(int(value)) if is_whole else as_text(level=value)
+
+
+NOT_A_NUMBER = (
+    "which is not a number; write it in digits, without units or separators of thousands, or "
+    "declare the column categorical"
+)
+
+
+def numbers(name: str, values: AnyArray, remedy: str = NOT_A_NUMBER) -> FloatArray:
+    """Return the column as finite float64, without a copy where it is that already.
+
+    Numbers of any kind are welcome (decimals and fractions too, and truth values as 0 and 1); words
+    are not, even where they spell a number, nor are dates.
+    """
+    if values.dtype.kind not in "biuf":
+        objects = list(values)
+        refuse_missing(name, values)
+        refuse_first(name, [not _is_number(value) for value in objects], remedy)
+        values = np.array([_float(value) for value in objects])
+    with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is refused below
+        v = values.astype(np.float64, copy=False)
+        bounded = math.isfinite(v.min()) and math.isfinite(v.max())  # NaN is handed on by either
+    if not bounded:
+        refuse_missing(name, values)
+        refuse_first(
+            name,
+            ~np.isfinite(v),
+            "which is not finite; put a number within the public bounds in its place",
+        )
+    return v
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real | Decimal | np.bool_) and not isinstance(value, np.timedelta64)
+
+
+def _float(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:  # a whole number or fraction beyond 1.8e308
+        return math.inf if value > 0 else -math.inf

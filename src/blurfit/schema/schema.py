@@ -21,25 +21,13 @@ In a file, for `Schema.from_toml`:
     lower = 0
     upper = 200000       # above = 37000 makes it a label
 
-What people read (title, purpose, questions, labels …) is described in `blurfit.schema.columns`. A
-table [terms] beside it, with what is planned to be promised, is for `blurfit agree` and
-`blurfit forecast`.
+`blurfit.schema.columns` has what people read (title, questions, labels …). A table [terms] beside
+it is for `blurfit agree` and `blurfit forecast`.
 
-**Units.** A column is v = a·x + b of the user's value x, and the target's v_y = a_y·y + b_y. So a
-model v_y = θ₀ + Σ θⱼvⱼ says, in the user's units,
-
-    y = (θ₀ + Σ θⱼbⱼ − b_y)/a_y + Σ (θⱼaⱼ/a_y)·xⱼ,
-
-an affine map of θ: covariances follow it. For a label y is its probability, (v_y + 1)/2.
-
-**Reference levels.** The levels of a categorical, and the hats of a curve, sum to one, as the
-constant does. A model that has a coefficient for each of them is written with contrasts instead:
-each level against a reference, whose own coefficient moves into the constant. Alike for whatever
-else repeats itself: the pairs of a `Cross` beside its own questions become interactions, those of a
-reference level being left out, and a number at each level beside the number itself becomes the
-difference from the reference level's slope. Each column that is left out is a sum of others, so
-predictions stay the same. A product beside both of its questions is told in their units:
-(a₁x₁ + b₁)(a₂x₂ + b₂) = a₁a₂·x₁x₂ + b₂v₁ + b₁v₂ − b₁b₂, of which all but the first is theirs.
+**Units.** With columns v = a·x + b of the user's values x, and v_y = a_y·y + b_y, a model
+v_y = θ₀ + Σ θⱼvⱼ says y = (θ₀ + Σ θⱼbⱼ − b_y)/a_y + Σ (θⱼaⱼ/a_y)·xⱼ, an affine map of θ. Columns
+that are sums of others are left out, each level compared with a reference (`independent`);
+predictions stay the same. `docs/theory/records.md` has the proofs. Tested by `tests/schema`.
 """
 
 import math
@@ -55,7 +43,7 @@ from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
-from blurfit.data import AnyArray, FloatArray
+from blurfit.data import FloatArray
 from blurfit.errors import InvalidValueError, one_of
 from blurfit.schema import derived
 from blurfit.schema.columns import (
@@ -132,8 +120,6 @@ class Schema:
     >>> encoded = schema.encode({"age": 25, "married": True, "sex": "f", "income": 50_000})
     >>> encoded.features.round(3).tolist(), encoded.target.tolist()
     ([-0.25, 0.5, 0.5, 0.0, 0.5], -0.5)
-    >>> schema.decode(encoded)
-    {'age': 25.0, 'married': 1, 'sex': 'f', 'income': 50000.0}
     """
 
     features: Sequence[Feature]
@@ -312,30 +298,6 @@ class Schema:
         table = self.read(records, None, names)
         x, y = self._x(table), self.target.scale(table.columns[self.target.name])
         return Encoded(x, y.reshape(()) if table.single else y)
-
-    def encode_features(self, records: Any, names: Sequence[str] | None = None) -> FloatArray:
-        """Return x of each record, which needs no target."""
-        return self._x(self.read(records, self.features, names))
-
-    def decode(self, encoded: Encoded) -> dict[str, Any]:
-        """Return the records that `encode` was given, up to rounding: arrays by name, or values.
-
-        Of a label only the answer is left: whether the value was above its threshold.
-        """
-        x, y = np.asarray(encoded.features), np.asarray(encoded.target)
-        if x.ndim not in (1, 2) or x.shape != (*y.shape, self.dimension):
-            raise InvalidValueError(
-                f"Expected features of shape (n, {self.dimension}) with targets (n,), or "
-                f"({self.dimension},) with (), and got {x.shape} with {y.shape}."
-            )
-        z, values, at = x / self.scale, dict[str, AnyArray](), 0
-        for one in self.features:
-            own = slice(at, at + len(one.columns)) if len(one.columns) > 1 else at
-            if not one.of:
-                values[one.name] = one.unscale(z[..., own])
-            at += len(one.columns)
-        values[self.target.name] = self.target.unscale(y)
-        return {name: value if y.ndim else value.item() for name, value in values.items()}
 
     def to_dict(self) -> dict[str, Any]:
         """Write it as in the file, in plain words, numbers and lists; see `from_dict`."""

@@ -1,7 +1,7 @@
 """Any kind of table as named columns, of numbers or of words, or an error that says why not.
 
-Tables are known by what they can do and not by their type, so that no library of tables needs to be
-installed. Columns are found by name: their order does not matter, and others are ignored.
+Tables of all libraries are read through narwhals, so that none of them needs to be installed.
+Columns are found by name: their order does not matter, and others are ignored.
 
 Messages say in which row and column something is wrong, and never what stands there: whoever reads
 an error may not be allowed to see the records. Nor do they repeat names that were not asked for: in
@@ -9,23 +9,17 @@ a file without a heading those are somebody's answers. For the same reason no er
 handed on, nor chained.
 """
 
-import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from decimal import Decimal
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from blurfit.data import AnyArray, FloatArray
+from blurfit.data import AnyArray
 from blurfit.errors import InvalidValueError
-
-NOT_A_NUMBER = (
-    "which is not a number; write it in digits, without units or separators of thousands, or "
-    "declare the column categorical"
-)
 
 
 class RowError(InvalidValueError):
@@ -47,8 +41,9 @@ class Table(NamedTuple):
 def read(records: Any, wanted: Sequence[str], names: Sequence[str] | None = None) -> Table:
     """Read the wanted columns of a table, or of one record.
 
-    A table is a dict of sequences, a pandas or polars DataFrame, an Arrow table, a NumPy structured
-    array, or a NumPy array (n, k) with its k `names`. One record is a dict of single values, a row
+    A table is a dict of sequences, a DataFrame of any library that narwhals knows (pandas, polars,
+    Modin and others), an Arrow table or record batch, a NumPy structured array, or a NumPy array
+    (n, k) with its k `names`. One record is a dict of single values, a row
     of a structured array, or a NumPy array (k,) with its `names`.
 
     >>> table = read({"age": [30, 41], "pets": [0, 2], "sex": ["f", "m"]}, ["sex", "age"])
@@ -69,30 +64,6 @@ def read(records: Any, wanted: Sequence[str], names: Sequence[str] | None = None
     given = {name: [value] if single else value for name, value in given.items()}
     columns = {name: _array(name, value) for name, value in given.items()}
     return Table(columns, _rows(columns), bool(single))
-
-
-def numbers(name: str, values: AnyArray, remedy: str = NOT_A_NUMBER) -> FloatArray:
-    """Return the column as finite float64, without a copy where it is that already.
-
-    Numbers of any kind are welcome (decimals and fractions too, and truth values as 0 and 1); words
-    are not, even where they spell a number, nor are dates.
-    """
-    if values.dtype.kind not in "biuf":
-        objects = list(values)
-        refuse_missing(name, values)
-        refuse_first(name, [not _is_number(value) for value in objects], remedy)
-        values = np.array([_float(value) for value in objects])
-    with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is refused below
-        v = values.astype(np.float64, copy=False)
-        bounded = math.isfinite(v.min()) and math.isfinite(v.max())  # NaN is handed on by either
-    if not bounded:
-        refuse_missing(name, values)
-        refuse_first(
-            name,
-            ~np.isfinite(v),
-            "which is not finite; put a number within the public bounds in its place",
-        )
-    return v
 
 
 def codes(name: str, values: AnyArray, levels: Sequence[str]) -> npt.NDArray[np.intp]:
@@ -191,14 +162,29 @@ def _open(records: Any, names: Sequence[str] | None) -> tuple[list[str], Callabl
         return list(records), records.__getitem__
     if fields:  # a structured array, or a row of one
         return list(fields), records.__getitem__
-    if hasattr(records, "column_names") and hasattr(records, "column"):  # Arrow
-        return list(records.column_names), records.column
-    if hasattr(records, "shape") and hasattr(records, "columns"):  # pandas, polars
-        return list(records.columns), records.__getitem__
-    raise InvalidValueError(
-        f"Expected records to be a dict, a pandas or polars DataFrame, an Arrow table, a NumPy "
-        f"structured array or a NumPy array with names, and got a {type(records).__name__}."
-    )
+    frame = as_frame(records)
+    if frame is None:
+        raise InvalidValueError(
+            "Expected records to be a dict, a DataFrame of any library, an Arrow table, a NumPy "
+            f"structured array or a NumPy array with names, and got a {type(records).__name__}."
+        )
+    return frame.columns, lambda name: frame[name].to_numpy()
+
+
+def as_frame(records: Any) -> Any:
+    """Wrap a table of any library of DataFrames by narwhals; None for anything else."""
+    import narwhals.stable.v2 as nw  # here, as dicts and arrays do not need it
+
+    try:
+        if hasattr(records, "column_names") and hasattr(records, "__arrow_c_stream__"):  # Arrow
+            return nw.from_arrow(records, backend="pyarrow")
+        frame = nw.from_native(records, eager_only=True, pass_through=True)
+    except nw.exceptions.DuplicateError:
+        raise InvalidValueError(
+            "Expected column names that differ, and some columns of the table have one name; "
+            "rename or drop the others."
+        ) from None
+    return frame if isinstance(frame, nw.DataFrame) else None
 
 
 def _refuse_unless_present(wanted: Sequence[str], present: list[str]) -> None:
@@ -268,10 +254,6 @@ def _is_missing(value: Any) -> bool:
     return isinstance(value, float | np.generic) and bool(value != value)
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, Real | Decimal | np.bool_) and not isinstance(value, np.timedelta64)
-
-
 def _word(value: Any) -> str | None:
     """Return how a level writes the value, if it can be one."""
     if isinstance(value, str | bool | np.bool_):
@@ -279,10 +261,3 @@ def _word(value: Any) -> str | None:
     if isinstance(value, Integral) or (isinstance(value, float) and value.is_integer()):
         return str(int(value))
     return None
-
-
-def _float(value: Any) -> float:
-    try:
-        return float(value)
-    except OverflowError:  # a whole number or fraction beyond 1.8e308
-        return math.inf if value > 0 else -math.inf

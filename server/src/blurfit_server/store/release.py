@@ -4,41 +4,16 @@
                           │        └──► released, or dropped, and the course has ended with a model
                           └─ hand over ─► exported (by hand alone)
 
-`fix` and `keep` are short transactions. Adding up, learning, and the agreement that follows, which
-take seconds where there are many columns, are worked out between them, beside whoever writes.
+`fix` and `keep` are short transactions that hold the course's row. Sums, models and the next
+agreement, which take seconds where there are many columns, are computed between them, beside
+whoever writes. Nothing leads back from `fixed`, noise of the database is drawn and written with the
+set, `keep` writes only where nothing is written, and nothing is shown but what is written: so each
+wave has one release, of one set, whichever process publishes and wherever it is killed. If sums
+allow no further wave or no model, the course ends there with what was released. An export that
+comes between the two takes the release over.
 
-**One set.** Let S be the submissions of a wave when `fix` commits. Whatever changes a wave's
-submissions holds its course's row and refuses unless the state that it then reads is `collecting`:
-arrivals (which alone put blocks together) and withdrawals (`blurfit_server.store.arrivals`). `fix`
-holds the row alone, checks that S has the quorum, and writes `fixed`; nothing leads from there
-back, a restored store included (`blurfit_server.store.store`). So every later transaction reads S,
-whichever process it is in. Noise of the database itself, D, is drawn by the first `fix` and written
-with it. What is learned is a function of S, D and the documents, so every publisher finds the same,
-but for how its machine rounds, whether it comes second, runs beside the first, or continues after a
-kill; a date that has passed, or a closing by hand, only fixes S earlier. `keep` holds the row and
-writes only where nothing is written, and nothing is shown but what is written. So there is one
-release of each wave, of one set. Two databases fix a set with each other as well:
-`blurfit_server.store.joint`.
-
-Killed before `fix` commits, nothing happened. Killed between the two, the wave is fixed, and
-whoever publishes, or finds the task in the outbox, continues with S; so too if the store failed, or
-is damaged and is mended. `keep` writes the release together with what follows it, the next wave or
-the end and the model: so nobody has ever seen a release whose wave takes submissions, and never do
-two waves collect. Below the quorum `fix` changes nothing, and the wave goes on.
-
-**No loop.** If a wave's sums allow no further wave, or no model, the course ends there and says so.
-What was released stays, and the model is the best that there is. Each release of a wave is a
-function of the documents and of published sums beside S; that all of them together keep the promise
-is the theorem of `blurfit.theory.planning`.
-
-**Exports.** A collection that is exported before it is published is handed over: its one release
-comes from the exported file, together with other files or alone (`blurfit.model.release` has the
-proof that there is only one). That is written down before the file is, with the place where it is
-written: killed in between, the export may be repeated to the same place. When the file is complete,
-and before it takes its name, that is written down too, once: from then on there is a file, which
-may be moved and learned from at any time, and the store never writes a second one. An export that
-comes between `fix` and `keep` takes the release over, and what was learned is thrown away by
-`keep`, unseen.
+Proof, conditions and exports: `docs/theory/one-release.md`; two databases fix a set with each other
+as well: `blurfit_server.store.joint`. Tests: `server/tests/store/test_release.py`, `test_walks.py`.
 """
 
 import logging
@@ -78,6 +53,7 @@ from blurfit.model.release import (
     refuse_below_quorum,
 )
 from blurfit.randomness import database_words, with_database_noise
+from blurfit.release_record import ReleaseRecord
 from blurfit_server.store import blocks, database, joint
 from blurfit_server.store.blocks import Comparison, compared
 from blurfit_server.store.collections import (
@@ -103,6 +79,10 @@ from blurfit_server.store.joint import News, Peer, Sharing, TooFewError
 
 Signed = Literal["model", "moments"]
 Shared = tuple[int, WordArray]  # how many are in a common set, and Σv over it
+COPIED = (
+    "Something else was released from this store, or a copy of it: a second release could give "
+    "away whom the two differ in. Its people can be asked again under a new agreement."
+)
 _log = logging.getLogger(__name__)
 _w, _s = waves.c, signatures.c
 
@@ -281,13 +261,20 @@ def fix_with_the_other(
     return Fixed(now, wave, dropped=False, end=end), *joint.fix(connection, now, wave, theirs)
 
 
-def keep(connection: Connection, fixed: Fixed, found: Outcome) -> None:
-    """Write down what a wave has come to, and what follows; what was written before stays."""
+def keep(connection: Connection, fixed: Fixed, found: Outcome, record: ReleaseRecord) -> None:
+    """Write down what a wave has come to, and what follows; what was written before stays.
+
+    What is released is in the record before, so that no copy of the store releases something else.
+    """
     course, wave = fixed.now.course, fixed.wave
     now = standing(connection, course, alone=True)
     if now.state == "ended" or now.newest.key != wave.key:
         return
     refuse_if_handed_over(connection, wave)
+    if not fixed.dropped and found.reason != COPIED:
+        released = Release(moments=found.moments, refusal=None if found.moments else found.reason)
+        if record.record(released).moments != found.moments:
+            raise ConflictError(COPIED)
     _write(connection, now, found)
     if course.role == "first":
         database.add_task(connection, course.key, "tell", wave.number if found.moments else 0)
@@ -448,6 +435,21 @@ def _handed_over(place: str | None) -> ConflictError:
     )
 
 
+def _as_recorded(
+    record: ReleaseRecord, moments: str | None, reason: str | None
+) -> tuple[str | None, str | None]:
+    """Return a release as it was recorded, if it was: by a store that was killed before it wrote it
+    down, or by a copy of it, of which another release is refused.
+    """
+    if (known := record.find()) is None or (moments, known.moments) == (None, None):
+        return moments, reason
+    if moments is not None and known.moments is not None:
+        here, there = _read(moments), _read(known.moments)
+        if here.count == there.count and np.array_equal(here.sums, there.sums):
+            return known.moments, reason
+    return None, COPIED
+
+
 class Publishing(Sharing):
     """What a store releases, alone or with the other database."""
 
@@ -526,9 +528,12 @@ class Publishing(Sharing):
             fixed = self.write(fix, course, end=end)
         if fixed is None:
             return False
-        moments, reason = (None,) * 2 if fixed.dropped else self._released(fixed.wave, shared)
+        record, moments, reason = self.record_of(fixed.wave), None, None
+        if not fixed.dropped:
+            moments, reason = _as_recorded(record, *self._released(fixed.wave, shared))
         before = self.read(release_texts, course, fixed.wave.number)
-        self.write(keep, fixed, outcome_of(fixed.now, moments, reason, before, end=fixed.end))
+        found = outcome_of(fixed.now, moments, reason, before, end=fixed.end)
+        self.write(keep, fixed, found, record)
         return True
 
     def _released(self, wave: Collection, shared: Shared | None) -> tuple[str | None, str | None]:
@@ -739,7 +744,13 @@ class Publishing(Sharing):
             if row.handed_in is not None:
                 if not Path(place).with_name(row.handed_in).exists():
                     raise _handed_over(row.handed_over)
+                self._record_export(wave, row.handed_in)
                 return None, row.handed_in
+            if self.record_of(wave).find() is not None:
+                raise InfeasibleError(
+                    f"A release of {wave.fingerprint} is recorded, of this store or a copy of it. "
+                    "Publish here: that gives the same one, or says why there is none."
+                )
             # For good, also where a date closed it.
             update_wave(connection, wave.key, handed_over=place, state="fixed")
             database.schedule(connection, wave.course.key, None)
@@ -752,6 +763,13 @@ class Publishing(Sharing):
             if _text(connection, wave.key, _w.handed_in) is not None:
                 raise _handed_over(_text(connection, wave.key, _w.handed_over))
             update_wave(connection, wave.key, handed_in=name)
+        self._record_export(wave, name)
+
+    def _record_export(self, wave: Collection, name: str) -> None:
+        """Record that the release comes from this file: a copy of the store writes none."""
+        left = Release(refusal=f"The release was left to the exported file {name}.")
+        if self.record_of(wave).record(left) != left:
+            raise ConflictError(COPIED)
 
     # ---- signatures
 
