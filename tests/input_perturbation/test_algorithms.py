@@ -1,12 +1,20 @@
 """What really runs against the reference of the paper's algorithms, by hand and in law."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.stats import ks_2samp, kstest
+from scipy.optimize import brentq
+from scipy.stats import ks_2samp, kstest, laplace
 
-from blurfit import BelowQuorumError, InfeasibleError, InvalidValueError, NotCertifiedError
+from blurfit import (
+    BelowQuorumError,
+    InfeasibleError,
+    InvalidValueError,
+    LocalGuarantee,
+    NotCertifiedError,
+)
 from blurfit.input_perturbation import algorithm_1, algorithm_2
 from blurfit.input_perturbation.algorithms import (
     Sampler,
@@ -18,7 +26,17 @@ from blurfit.input_perturbation.algorithms import (
     solve,
 )
 from blurfit.input_perturbation.calibration import PublicInput
+from blurfit.input_perturbation.gradient_delta import least_sigma_b
 from blurfit.input_perturbation.losses import LogisticLoss, SquaredLoss
+from blurfit.input_perturbation.theorem import (
+    DeltaShares,
+    Scales,
+    curvature_loss,
+    fixed_sensitivity,
+    input_excess_risk,
+    local_mu,
+)
+from blurfit.theory.gaussian import epsilon_of
 
 TRIALS = 3000
 
@@ -216,3 +234,116 @@ def test_regularisers_are_used() -> None:
     assert sizes[3] <= sizes[2]
     assert zeros[1]
     assert not zeros[0]
+
+
+@pytest.mark.parametrize("bound", [0.05, 5.0])
+@pytest.mark.parametrize("count", [2**20, 2**23])
+def test_published_weights_are_the_exact_ones_and_laplace_noise(count: int, bound: float) -> None:
+    """Against minimisers by another route, good to a thousandth of b: the difference, in units of
+    b, is a Laplace variable that was rounded, on the sphere and inside.
+    """
+    public = agree(5, quorum=count, epsilon=0.1, weight_bound=bound)
+    scale, generator, differences = public.weight_scale(count), np.random.default_rng(count), []
+    for _ in range(40):
+        root = generator.standard_normal((5, 5)) * math.sqrt(count / 25)
+        clean = Sums(count, root.T @ root, generator.standard_normal(5) * count / 10)
+        sums = blur_sums(public, clean, generator)
+        w = solve(public, sums)
+        H = sums.gram + public.calibration.ridge * np.eye(5)
+        exact, error = _in_the_ball(H, sums.moment, bound)
+        assert error < 1e-3 * scale
+        differences.extend((w - exact) / scale)
+    # w + X lies somewhere in the cell around what was published: draw where, for its quantile
+    low, high = laplace.cdf(np.array(differences)[:, None] + [-0.5, 0.5]).T
+    assert kstest(generator.uniform(low, high), "uniform").pvalue > 1e-4
+
+
+def _in_the_ball(H: np.ndarray, c: np.ndarray, bound: float) -> tuple[np.ndarray, float]:
+    """(H + ν)w = c, with the least ν ≥ 0 for which w is no longer than the bound; and how far w
+    may be from exact."""
+    values, basis = np.linalg.eigh(H)
+
+    def at(nu: float) -> np.ndarray:
+        return basis @ (basis.T @ c / (values + nu))
+
+    def beyond(nu: float) -> float:
+        return float(np.linalg.norm(at(nu))) - bound
+
+    nu = brentq(beyond, 0, np.linalg.norm(c) / bound, rtol=1e-15) if beyond(0) > 0 else 0.0
+    w = at(nu)
+    t = abs(beyond(nu)) if nu else 0.0
+    gap = float(np.linalg.norm(H @ w + nu * w - c)) + (values[-1] + nu) * t
+    return w, t + gap / values[0]
+
+
+@pytest.mark.statistical
+def test_weights_do_not_betray_the_grid_of_the_noise() -> None:
+    """An attacker who knows all q̃ but whether the target's q is 1 or 0 looks for the lattice of
+    Σp̃ in w.
+
+    With next to no noise on q the sums A are known: w·(A + Δ_in) is a multiple of the noise's step
+    under the right hypothesis, were it not for the dither. (It told the records apart 19 times in
+    20.)
+    """
+    count, sigma_u, ridge = 50, 1e-6, 60.0
+    found = agree(1, quorum=count, weight_bound=1.0).calibration
+    delta = found.model.delta
+    shares = DeltaShares(0.1 * delta, 0.05 * delta, 0.0, 0.8 * delta)
+    loss = curvature_loss(found.setting, sigma_u, ridge, shares)
+    headroom = found.model.epsilon - loss.determinant_loss
+    parts = fixed_sensitivity(found.setting), loss.moving_sensitivity
+    sigma_b = least_sigma_b(headroom, shares.gradient, *parts, 1)
+    scales = Scales(sigma_u, sigma_b, ridge)
+    mu = local_mu(found.setting, scales)
+    local = LocalGuarantee(mu, epsilon_of(mu, found.local.delta), found.local.delta)
+    risk = input_excess_risk(found.setting, scales)
+    noise = {"sigma_u": sigma_u, "sigma_b": sigma_b, "ridge": ridge, "shares": shares}
+    public = PublicInput(SquaredLoss(), replace(found, **noise, local=local, excess_risk=risk))
+    public.verify()
+    step = public.grid.p
+
+    def guesses_one(value: float) -> bool:
+        x = np.array([value] + [0.0] * (count - 1))[:, None]
+        w = solve(public, add_up(public, *blur_record(public, x, np.zeros(count))))[0]
+        misfit = [abs(w * (ridge + A) / step % 1 - 0.5) / (ridge + A) for A in (1.0, 0.0)]
+        return bool(misfit[0] > misfit[1])
+
+    trials = 150
+    right, wrong = (sum(guesses_one(value) for _ in range(trials)) / trials for value in (1.0, 0.0))
+    allowed = (math.e - 1) / (math.e + 1)
+    assert abs(right - wrong) < allowed
+    assert abs(right - wrong) < 0.35  # in truth they are about the same
+
+
+LOCAL = {"local_epsilon": 3.0, "local_delta": 1e-6}
+
+
+@pytest.mark.parametrize("local", [{}, LOCAL])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 20.0])
+@pytest.mark.parametrize(("d", "quorum"), [(1, 2), (3, 200), (14, 2**20), (14, 2**23)])
+def test_errors_of_the_weights_are_paid_for(local, epsilon, d, quorum) -> None:
+    """2√d·e/b within 2⁻¹⁰·ε, for the curvature and the sums of real draws and not for their bounds:
+    lattice, sums as float64 rounds them and the solver's share, at the quorum and well beyond it.
+    """
+    public = agree(d, quorum=quorum, epsilon=epsilon, **local)
+    found, generator = public.calibration, np.random.default_rng(0)
+    for count in (quorum, 64 * quorum):
+        corner = np.ones((d, d)) / d  # everybody has the same longest q
+        clean = Sums(count, count * corner, np.full(d, count / math.sqrt(d)))
+        scale = public.weight_scale(count)
+        for _ in range(20):
+            sums = blur_sums(public, clean, generator)
+            smallest = np.linalg.eigvalsh(sums.gram)[0] + found.ridge
+            rounded = np.linalg.norm(np.spacing(np.abs(sums.moment))) / 2
+            rounded += 2.0 * np.linalg.norm(np.spacing(np.abs(sums.gram))) / math.sqrt(2)
+            error = (math.sqrt(d) * public.grid.dither / 2 + rounded) / smallest
+            loss = 2 * math.sqrt(d) * (error / scale + 2.0**-40)
+            assert loss <= found.model.epsilon * 2.0**-10
+            assert math.expm1(loss / 2) <= 3e-4  # of δ
+
+
+def test_more_people_never_get_a_finer_scale() -> None:
+    public = agree(14, quorum=2**15, epsilon=0.1)
+    scales = [public.weight_scale(2**k) for k in range(15, 41)]
+    assert scales == sorted(scales)
+    assert scales[0] < scales[-1]

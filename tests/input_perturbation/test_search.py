@@ -1,7 +1,9 @@
 """Searching only tightens: what it finds is what the theorem says at the shares it reports."""
 
 import math
+from fractions import Fraction
 
+import mpmath
 import pytest
 
 from blurfit import InfeasibleError
@@ -43,3 +45,28 @@ def test_a_local_target_is_met_where_it_binds_and_infeasible_scales_say_why() ->
     assert local_mu(setting, Scales(0.0, 1.0, 1.0)) == math.inf
     with pytest.raises(InfeasibleError, match="more cannot be taken away"):
         least_kept_epsilon(Setting(4, 300, 1.0, 1.0, 1.0), Scales(1.0, 20.0, -2.0), 1e-5)
+
+
+@pytest.mark.parametrize("debias", [True, False])
+@pytest.mark.parametrize("local_mu", [None, 1.0])
+def test_the_theorems_stated_numbers_bound_the_exact_ones(debias: bool, local_mu) -> None:
+    """Each probability is evaluated at what is stated; each sum and quotient is exact."""
+    for dimension, quorum, q_bound in ((1, 50, 1.0), (3, 2000, 0.7), (14, 30_000, 1.3)):
+        setting = Setting(dimension, quorum, q_bound, 1.5, 0.8)
+        found = choose(setting, 1.0, 1e-6, split=0.2, debias=debias, local_mu=local_mu)
+        shares, loss = found.shares, found.loss
+        parts = (shares.gram, shares.record, shares.record, shares.spectrum, shares.gradient)
+        assert sum(map(Fraction, parts)) <= Fraction(1e-6)
+        with mpmath.workdps(40):
+            square = mpmath.mpf(found.scales.sigma_u) ** 2 / quorum
+            floor = loss.gram_floor / square
+            tail = mpmath.gammainc((quorum - dimension) / mpmath.mpf(2), 0, floor / 2)
+            tail /= mpmath.gamma((quorum - dimension) / mpmath.mpf(2))
+            assert tail <= shares.gram * (1 + mpmath.mpf(10) ** -9)
+        floor, spectrum = Fraction(loss.gram_floor), Fraction(loss.spectrum_floor)
+        ridge, convexity = Fraction(found.scales.ridge), Fraction(loss.strong_convexity)
+        exact = floor + ridge if ridge >= 0 else floor * (1 + ridge / spectrum)
+        assert exact * (1 - Fraction(1, 2**24)) <= convexity <= exact
+        with mpmath.workdps(40):
+            ratio = mpmath.mpf(loss.record_energy) / loss.strong_convexity
+            assert mpmath.log1p(ratio) <= loss.determinant_loss

@@ -282,7 +282,7 @@ REFUSED = (
     {"databases": [FIRST | {"url": "http://a.example"}, SECOND]},
     {"databases": [FIRST, SECOND], "proofs": True, "waves": 2},
     *({"proofs": True}, {"waves": 40}, {"waves": 2, "colluders": 0.9}, {"neighbours": "x"}),
-    *({"mechanism": "input"}, {"database_noise": True, "epsilon": 1e6}),
+    {"database_noise": True, "epsilon": 1e6},
     *({"features": []}, {"features": [AGE | {"name": "income"}]}, {"features": [AGE, AGE]}),
     *({"features": [AGE | {"lower": 80}]}, {"features": [AGE | {"kind": "fish"}]}, {"title": ""}),
     {"features": [{"name": "a", "kind": "categorical", "levels": ["b"]}]},

@@ -235,7 +235,7 @@ class MomentPerturbationSurvival(MomentEstimator):
 
     def _survival(self) -> SurvivalModel:
         check_is_fitted(self)
-        found: SurvivalModel = self.model_  # type: ignore[assignment]
+        found: SurvivalModel = self.model_
         return found
 
     def _table(self, X: Any) -> dict[str, AnyArray]:

@@ -200,7 +200,7 @@ class InputPerturbation(PerturbationEstimator):
         if not calibration.model.proved:
             caveats = (*caveats, UNPROVED)
         self.public_input_ = public
-        self.guarantee_ = _guarantee(public, rows, len(signals), caveats)
+        self.guarantee_ = guarantee_of(public, rows, len(signals), caveats)
         return models
 
     def _linear(self, X: Any) -> FloatArray:
@@ -246,7 +246,7 @@ def gaussian_share(epsilon: float, delta: float, releases: int) -> tuple[float, 
     return epsilon_of(mu, delta / releases), delta / releases
 
 
-def _guarantee(
+def guarantee_of(
     public: PublicInput, count: int, models: int, caveats: tuple[str, ...]
 ) -> FitGuarantee:
     """Return what a fit promises: for all its models together."""
