@@ -5,10 +5,7 @@ Gaussian, so one draw with the total variance replaces those of N contributors: 
 forecasts, audits, and data that is in one place anyway. It protects people only if nobody
 can repeat it (`operating_system_generator`).
 
-`weights_of` has the weights that a collection would publish, in a millisecond. One reading takes
-longer: where noise dominates, a `moment` collection publishes a posterior mean, which is sampled
-for a tenth of a second (`blurfit.learning.shrinkage`). Without `sampled`, linear Bayes stands for
-it, the reading of all other collections.
+`weights_of` has the weights that a collection would publish, in a millisecond.
 
 **A generated census**: people who do not exist, and the schema to collect their answers under. The
 13 attributes of the paper's census records, with marital status told by two. Each is drawn given
@@ -39,7 +36,7 @@ from blurfit.agreement.plan import Plan
 from blurfit.data import BoolArray, FloatArray, IntArray
 from blurfit.errors import BelowQuorumError, InvalidValueError, optional, whole, whole_from_zero
 from blurfit.learning.public_features import Family, fit_with_public_rows
-from blurfit.learning.shrinkage import linear_bayes, shrink
+from blurfit.learning.shrinkage import shrink
 from blurfit.learning.sums import JointSums, Statistics, Totals
 from blurfit.model.course import Course
 from blurfit.model.model import PublishedModel
@@ -259,7 +256,7 @@ def _factor(clean: Statistics) -> FloatArray:
 
 
 def weights_of(
-    agreement: Agreement, totals: Totals, *, sampled: bool = True, public: FloatArray | None = None
+    agreement: Agreement, totals: Totals, *, public: FloatArray | None = None
 ) -> FloatArray:
     """The weights of `learn`'s model, on (1, v): (outputs, 1 + features).
 
@@ -269,7 +266,6 @@ def weights_of(
     if not agreement.shows_sums:
         weights = released_weights(agreement, statistics_of(agreement, totals))
         return published(agreement, weights, totals.count).weights
-    read = shrink if sampled else linear_bayes
     moments, target = moments_of(agreement, totals), agreement.schema.target
     if public is not None:
         family: Family = "linear" if isinstance(target, Numeric) else "logistic"
@@ -279,7 +275,7 @@ def weights_of(
         found = [fit_with_public_rows(one, public, family, match=match) for one in parts]
         return np.array([one.coefficients for one in found])
     joint = moments.joint
-    return np.array([read(joint.submodel(name)).coefficients for name in target.columns])
+    return np.array([shrink(joint.submodel(name)).coefficients for name in target.columns])
 
 
 # ---- a plan of waves

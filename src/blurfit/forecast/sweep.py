@@ -5,11 +5,6 @@ are drawn from what is publicly known (`blurfit.forecast.population`), their blu
 one exact draw (`blurfit.simulation`), and the database's own code learns from them. So the
 band holds all of the chance there is, who takes part and how they are blurred.
 
-Where noise dominates, a `moment` collection publishes the posterior mean, which takes a tenth of a
-second to sample (`blurfit.learning.shrinkage`). A forecast reads its sums by linear Bayes instead,
-which errs on the safe side there (on the generated census by 0 to 3 % of the error), unless it is
-asked for what would be published to the last bit (`sampled=True`).
-
 The band runs from the 5% to the 95% point of K errors, with the plotting position k/(K + 1): a new
 collection's error then lies in it with probability 0.9 on average, however small K is. It is exact
 for people like the public ones; how far others differ from them it cannot know.
@@ -233,7 +228,6 @@ def forecast(
     terms: Mapping[str, Any] | None = None,
     draws: int = DRAWS,
     seed: int = 0,
-    sampled: bool = False,
     public: FloatArray | None = None,
     rows_each: int = 1,
     alike: float = ALIKE,
@@ -253,8 +247,6 @@ def forecast(
             those of the other mechanism are left out.
         draws: collections that are simulated for each cell.
         seed: the same seed gives the same numbers.
-        sampled: whether to sample posterior means where they would be published, which takes
-            minutes rather than seconds.
         public: encoded rows of the features to read beside each release.
         rows_each: how many rows each person has, whose mean is sent (diaries, for `moment`).
         alike: the share of what differs between rows that stays the same in a person.
@@ -272,9 +264,7 @@ def forecast(
     for n in contributors:
         sums = samples.at(n)
         for asked in cells:
-            cases.append(
-                forecast_case(schema, samples, sums, asked, sampled=sampled, public=public)
-            )
+            cases.append(forecast_case(schema, samples, sums, asked, public=public))
             progress()
     return _forecast_of(population, cases, rows_each, alike)
 
@@ -293,7 +283,7 @@ def forecast_agreement(
 ) -> Forecast:
     """Sweep over sizes under one agreement: its noise is fixed, more than its quorum may come.
 
-    Arguments as for `forecast`, `sampled` and `public` among them.
+    Arguments as for `forecast`, `public` among them.
     """
     if rows_each > 1 and not agreement.diaries:
         raise InvalidValueError(
@@ -327,7 +317,6 @@ def errors_of(
     sums: CollectionSums,
     generator: np.random.Generator,
     *,
-    sampled: bool = False,
     public: FloatArray | None = None,
 ) -> FloatArray:
     """Return the errors of the models that the collections would publish; fewer where some are
@@ -339,7 +328,7 @@ def errors_of(
     for clean in sums.totals(agreement):
         drawn = sampler_for(agreement, clean).draw(generator)
         try:
-            found.append(population.weights(agreement, drawn, sampled=sampled, public=public))
+            found.append(population.weights(agreement, drawn, public=public))
         except InfeasibleError:  # this collection would publish nothing
             continue
     return population.error(np.array(found)) if found else np.empty(0)

@@ -78,7 +78,6 @@ if TYPE_CHECKING:
 
 _METHODS: dict[Reading, str] = {
     "linear-bayes": "least squares; shrunk for prediction, by linear Bayes",
-    "posterior-mean": "least squares; shrunk for prediction, to the posterior mean",
     "mean": "the mean alone: more cannot be told from the noise",
 }
 

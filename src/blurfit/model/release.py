@@ -489,7 +489,7 @@ def refuse_below_quorum(agreement: Agreement, count: int) -> None:
         )
 
 
-ALIKE, ALIKE_IF_SAMPLED = 1e-6, 0.1  # how far two machines may be apart in one model's numbers
+ALIKE = 1e-6  # how far two machines may be apart in one model's numbers
 
 WITHOUT_A_MODEL = (
     "A wave is published as its sums, and has no model of its own: learn from all releases of its "
@@ -574,16 +574,10 @@ def is_model(text: str, again: PublishedModel) -> bool:
 def alike(stated: PublishedModel, again: PublishedModel) -> bool:
     """Return whether a model is the one that was learned again from the same sums.
 
-    Machines round differently, so numbers may differ by `ALIKE` of themselves. Where noise
-    dominates, weights are found by sampling (`blurfit.learning.shrinkage`), and another rounding
-    takes another path: there they are compared to a tenth. No promise depends on it.
+    Machines round differently, so numbers may differ by `ALIKE` of themselves. No promise depends
+    on it.
     """
     one, other = stated.to_dict(), again.to_dict()
-    if "posterior" in again.method and stated.weights.shape == again.weights.shape:
-        apart = float(np.abs(stated.weights - again.weights).max())
-        if apart > ALIKE_IF_SAMPLED * (1 + float(np.abs(again.weights).max())):
-            return False
-        one |= {name: other[name] for name in ("weights", "coefficients")}
     return _alike(one | {"software": None}, other | {"software": None})
 
 
