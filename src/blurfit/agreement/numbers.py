@@ -139,7 +139,6 @@ from blurfit.schema.columns import Binary, Numeric, Question, TimeToEvent
 from blurfit.schema.schema import INTERCEPT, Schema, kind_of
 from blurfit.schema.table import listed
 from blurfit.theory.certified import spectrum_floor
-from blurfit.theory.forms import TargetForm
 from blurfit.theory.gaussian import mu_of, shifted_energy_ceiling
 from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.losses import LogisticLoss, SquaredLoss
@@ -469,7 +468,6 @@ class PublicWeights:
         return cls(constant, tuple(columns))
 
 
-LIARS = 0.01  # the share of them for which every model says what they could do
 LARGEST_PROBABILITY = 1e-12
 PROVED_RADIUS = 1 + 2.0**-6  # by which factor what is proved may exceed the radius, at most
 SHARE = 1e-4  # of δ
@@ -497,26 +495,6 @@ def records_worth(agreement: "Agreement") -> float:
         radius / part.bound for radius, part in zip(radii(agreement), agreement.parts, strict=True)
     ]
     return max(reach[0] ** 2, *reach) if len(reach) > 1 else reach[0]
-
-
-def push_of_liars(agreement: "Agreement", count: int, share: float = LIARS) -> float:
-    """Return how far so large a share of `count` contributors can push the matrix of a `moment`
-    release away from what the others' sums make of it, in the Frobenius norm.
-
-    A liar adds any numbers within the radius r, and, being counted, the entries of zzᵀ that
-    everybody knows, of norm k: √(r² + k²) in all. Sums of groups are added up with a gain f, by
-    which a push grows at most: √(f²r² + k²). Where products with the target alone are sent, sums
-    are divided by the count, so that a liar also stands in for an average record, of norm at most
-    R: r + R. With proofs the radius is rounded up; without them there is no bound.
-    """
-    if agreement.databases and not agreement.proofs:
-        return math.inf
-    (radius,), (part,), form = radii(agreement), agreement.parts, agreement.form
-    radius *= PROVED_RADIUS if agreement.proofs else 1.0
-    if isinstance(form, TargetForm):
-        return share * count * (radius + part.bound)
-    known = np.linalg.norm(form.matrix(np.zeros(form.width), 1))
-    return share * count * math.hypot(form.gain * radius, float(known))
 
 
 def _radius(part: NumberRun, gamma: float) -> float:

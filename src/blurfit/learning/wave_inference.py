@@ -144,7 +144,7 @@ from blurfit.learning.gauge import (
     tail_of,
     weight_near,
 )
-from blurfit.learning.inference import Inference, Pull, infer, steady
+from blurfit.learning.inference import Inference, infer, steady
 from blurfit.learning.rare_answers import left_by_step
 from blurfit.learning.steps import StepSums, coordinates, start_of, undone
 from blurfit.learning.sums import Noise, Submodel
@@ -458,23 +458,6 @@ def _as_if_all_counted(
         classical=symmetric(turn @ found.classical @ turn.T),
         privacy=symmetric(turn @ found.privacy @ turn.T + start),
     )
-
-
-def wave_pull(belief: Belief, chart: WaveMap, sums: WaveSums) -> tuple[Pull, FloatArray]:
-    """Tell how the wave's estimates follow a push of its own sums, and, as a quadratic form, what
-    is left in them of the start's error.
-
-    Liars of earlier waves move the start. To first order a residual wave keeps the share of it that
-    its cut lets through, and Newton's keeps nothing: what one step leaves of a start that is far
-    off is in its standard errors, by the length of the step that was released. The rest of the map,
-    m, W and the scale, matters only beside an error of the start.
-    """
-    if isinstance(chart, ResidualMap):
-        left = cut_of(belief, chart, sums).out ** 2 * belief.covariance
-        return Pull.of_line(_step_sums(belief, chart, sums)).through(_back(chart)), left
-    back = undone(coordinates(chart).T).T
-    found = Pull.of_step(*solved(step_sums(chart, sums)), chart.loss.balance**2).through(back)
-    return found, np.zeros_like(found.squares)
 
 
 def solved(read: StepSums) -> tuple[FloatArray, FloatArray]:

@@ -26,7 +26,6 @@ was made of published sums, which is the announcer's word: the statement lists i
 assumed.
 """
 
-import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -37,7 +36,6 @@ import numpy as np
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.mechanisms import kept_columns, model_columns
-from blurfit.agreement.numbers import push_of_liars
 from blurfit.agreement.plan import Agreed, HeldWaves, Plan
 from blurfit.data import FloatArray
 from blurfit.errors import (
@@ -52,14 +50,14 @@ from blurfit.learning.beliefs import Belief, first_belief
 from blurfit.learning.curves import odds_of, on_curve
 from blurfit.learning.denoise import denoise
 from blurfit.learning.hazards import EventSums, belief_of_exits, hazard_estimates, pooled
-from blurfit.learning.inference import Inference, Pull, estimates_apart, infer
+from blurfit.learning.inference import Inference, estimates_apart, infer
 from blurfit.learning.next_maps import next_map
 from blurfit.learning.public_features import Balance, Family, PublicFit, fit_with_public_rows
 from blurfit.learning.shrinkage import Reading, linear_bayes, reading, shrink
 from blurfit.learning.solver import minimise
 from blurfit.learning.sums import JointSums, Submodel
 from blurfit.learning.tables import Answer
-from blurfit.learning.wave_inference import Collected, unseen, wave_estimates, wave_pull
+from blurfit.learning.wave_inference import Collected, unseen, wave_estimates
 from blurfit.learning.waves import WaveSums, learn_wave, learns_mean
 from blurfit.model.model import Link, PublishedModel, WaveShare
 from blurfit.model.survival import LogisticSurvivalModel, SurvivalModel
@@ -114,11 +112,8 @@ def fit(
         weights=np.array([told.spread(weights) for weights, *_ in found]),
         curve=found[0][2],
         method=found[0][1] + moments.weights_in_words,
-        inference=tuple(inference for inference, _ in told_of),
+        inference=tuple(told_of),
         refusal=reason,
-        liars=()
-        if moments.held  # nobody contributed
-        else tuple(moved(moments, inference.names, pull) for inference, pull in told_of),
     )
 
 
@@ -182,23 +177,8 @@ def _centred(sums: Submodel) -> tuple[FloatArray, FloatArray, FloatArray, float]
     return covariance, cross - mean * middle, mean, middle
 
 
-def moved(
-    moments: "PublishedMoments", names: Sequence[str], pull: Pull, earlier: FloatArray | float = 0.0
-) -> dict[str, float | None]:
-    """Return by how much 1 % of a release's contributors could have moved each coefficient by lying
-    together, beside what earlier waves' could; None where there is no bound.
-    """
-    found = pull.moved(push_of_liars(moments.agreement, moments.count) / moments.worth) + earlier
-    return {
-        name: one if math.isfinite(one) else None
-        for name, one in zip(names, found.tolist(), strict=True)
-    }
-
-
-def _inference(
-    sums: JointSums, column: str, told: Units, *, uneven: bool
-) -> tuple[Inference, Pull]:
-    """Infer one column of the target, in the user's units, and how it follows a push of the sums.
+def _inference(sums: JointSums, column: str, told: Units, *, uneven: bool) -> Inference:
+    """Infer one column of the target, in the user's units.
 
     Where the noise drowns the columns for not saying, because hardly anybody was silent, errors are
     told for all other coefficients, as if the few had said the reference level or the middle. That
@@ -211,7 +191,7 @@ def _inference(
         if not (silence := [name for name in told.names if is_unsaid(name)]):
             raise
         return _inference(sums, column, told.without(silence), uneven=uneven)
-    return found.in_units(told), Pull.of_line(submodel).through(told.matrix[:, told.places])
+    return found.in_units(told)
 
 
 LINK: dict[Family, Link] = {"logistic": "logistic", "poisson": "log", "linear": "linear"}
@@ -275,9 +255,6 @@ def fit_public(
         method=f"{chosen} regression with {len(rows):,} public rows, {balance.in_words}",
         link=LINK[chosen],
         inference=tuple(inference) if complete else (),
-        liars=tuple(moved(moments, one.names, _pull(one, moments)) for one in inference)
-        if complete and not moments.held
-        else (),
         refusal=None if complete else reason or NOT_FOUND,
         public_rows=len(rows),
     )
@@ -349,13 +326,6 @@ def _public_inference(found: PublicFit, told: Units, count: int) -> Inference | 
     sampling, privacy = ((one + one.T) / 2 for one in (found.sampling, found.privacy))
     answer = Answer(found.unshrunk, sampling, privacy)
     return Inference.of(told.names, count, answer, found.residual_variance).in_units(told)
-
-
-def _pull(found: Inference, moments: "PublishedMoments") -> Pull:
-    """Return how coefficients follow a push of the sums, to first order: noise of deviation s in
-    every direction has the covariance s²K.
-    """
-    return Pull(found.privacy / moments.deviation**2)
 
 
 Waves = Plan | HeldWaves  # of different people, or of all rows each
@@ -536,7 +506,7 @@ def _model(course: Course) -> PublishedModel:
     if belief.task == "label":
         belief = on_curve(belief)
     link: Link = "linear" if belief.line else "logistic" if belief.task == "label" else "log"
-    inference, liars, refusal = _wave_inference(course)
+    inference, refusal = _wave_inference(course)
     held = any(release.held for release in releases)  # then nobody contributed who could lie
     schema = plan.schema
     weights = np.zeros((1, 1 + len(model_columns(schema))))  # 0 for last levels
@@ -552,7 +522,6 @@ def _model(course: Course) -> PublishedModel:
         link=link,
         inference=inference,
         refusal=refusal,
-        liars=() if held else liars,
         doubt=None if held else _doubt(course),
         software=releases[-1].software,
         caveats=tuple(dict.fromkeys(one for release in releases for one in release.caveats)),
@@ -615,37 +584,30 @@ ONLY_MEAN = (
 )
 
 
-def _wave_inference(
-    course: Course,
-) -> tuple[tuple[Inference, ...], tuple[dict[str, float | None], ...], str | None]:
-    """Return the last wave's errors in the user's units, and what liars could do; or why not."""
-    plan, release = course.plan, course.releases[-1]
+def _wave_inference(course: Course) -> tuple[tuple[Inference, ...], str | None]:
+    """Return the last wave's errors in the user's units; or why not."""
+    plan = course.plan
     if len(course.releases) == 1:
-        return (), (), "The plan ended after its first wave; fit its release for standard errors."
+        return (), "The plan ended after its first wave; fit its release for standard errors."
     last = _last(course, -1)
     if last is None:
-        return (), (), "The course ended after a gauge, which tells no coefficients."
+        return (), "The course ended after a gauge, which tells no coefficients."
     if learns_mean(last[1]):
-        return (), (), ONLY_MEAN
+        return (), ONLY_MEAN
     try:
         waves = [_last(course, place) for place in range(1, len(course.releases))]
         later = [one for one in waves if one is not None]
         before = later[-2] if len(later) > 1 else None
         found = _of_everybody(course) if unseen(later) else wave_estimates(*last, before)
     except InfeasibleError as error:
-        return (), (), str(error)
+        return (), str(error)
     belief = course.beliefs[-1]
     if belief.line:
         found = replace(found, r_squared=belief.explained)
     names = plan.schema.default_predictors(plan.schema.target.name)
     curve = not course.beliefs[-1].line
     told = units(plan.schema, plan.schema.target.name, names, log_odds=curve)
-    matrix = told.matrix[:, _places(plan)]
-    pull, left = wave_pull(*last)
-    kept = np.sqrt(np.maximum(np.diagonal(matrix @ left @ matrix.T), 0.0))
-    earlier = np.multiply(kept, _pushed(course), out=np.zeros_like(kept), where=kept > 0)
-    liars = moved(release, told.names, pull.through(matrix), earlier)
-    return (found.in_units(told, _places(plan)),), (liars,), None
+    return (found.in_units(told, _places(plan)),), None
 
 
 def _of_everybody(course: Course) -> Inference:
@@ -709,19 +671,6 @@ def _estimates(course: Course, place: int) -> Inference | None:
         return infer(_joint_sums(course.plan, course.releases[0]))
     later = _last(course, place)
     return None if later is None else wave_estimates(*later)
-
-
-def _pushed(course: Course) -> float:
-    """Return how many standard errors liars of the waves before can move the last map's start by.
-
-    To first order. The start is a linear Bayes estimate, θ̂ = Kt, of posterior covariance P = (1 −
-    KA)P₀(1 − KA)ᵀ + KVKᵀ, and V contains the noise, of deviation s in every direction: so a push T
-    of its sums moves m·θ̂ by at most (T/s)·√(mᵀPm), and pushes of several waves by at most the
-    square root of their number times the largest.
-    """
-    before = course.releases[:-1]
-    each = [push_of_liars(one.agreement, one.count) / one.deviation for one in before]
-    return math.sqrt(len(each)) * max(each)
 
 
 def _places(plan: Waves) -> list[int]:

@@ -344,14 +344,13 @@ class ModelDocument(PublishedDocument, frozen=True, kw_only=True, forbid_unknown
     coefficients: dict[str, dict[str, float]]
     inference: tuple[dict[str, Any], ...]
     refusal: str | None
-    liars: tuple[dict[str, float | None], ...]
     doubt: str | None
 
 
 # What a model and its document call alike.
 _SAME = (
     *("waves", "models", "public_rows", "target", "features", "references", "link", "curve"),
-    *("method", "refusal", "liars", "doubt"),
+    *("method", "refusal", "doubt"),
 )
 
 
@@ -360,8 +359,7 @@ class PublishedModel(PublishedFile, ModelQuestions):
     """A model, once and for all: its weights on the encoded columns, and everything about them.
 
     An output is the target, or each class of it. `inference` has standard errors and what follows
-    from them, in the user's units; `liars` by how much 1 % of the contributors could have moved
-    each coefficient by lying together (`learning.inference`), None where there is no bound.
+    from them, in the user's units.
     """
 
     CALLED = "a model"
@@ -384,7 +382,6 @@ class PublishedModel(PublishedFile, ModelQuestions):
     held: bool = False
     models: int = 1
     public_rows: int = 0  # that it was learned beside; nothing is promised to them
-    liars: tuple[Mapping[str, float | None], ...] = ()  # for each output
     doubt: str | None = None  # that two waves disagree by more than chance, where they do
     waves: tuple[WaveShare, ...] = ()  # of a plan; each contributor is in one alone
     signatures: tuple[Signature, ...] = ()
@@ -417,11 +414,6 @@ class PublishedModel(PublishedFile, ModelQuestions):
             raise InvalidValueError(
                 f"Expected standard errors for each of {self.outputs}, and got "
                 f"{len(self.inference)}."
-            )
-        if self.liars and [set(one.names) for one in self.inference] != list(map(set, self.liars)):
-            raise InvalidValueError(
-                "Expected liars to say of each coefficient with a standard error how far 1 % of "
-                "the contributors could have moved it."
             )
         object.__setattr__(self, "weights", fixed(weights))
 

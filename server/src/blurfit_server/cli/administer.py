@@ -100,20 +100,11 @@ def open_collection(
 
 @command("status", f"{_EXAMPLE} --json")
 def status(agreement: ExistingFile, at: common.Asked) -> Answer:
-    """Tell how many have contributed under an AGREEMENT, or to each wave of a plan.
-
-    With the administrator's token, those who came first are compared with those who came later: if
-    the two differ by more than chance, contributors may be lying together.
-    """
+    """Tell how many have contributed under an AGREEMENT, or to each wave of a plan."""
     agreed = common.load_agreed(agreement)
     with at.database() as database:
         state = database.status(agreed)
         words = state_in_words(state)
-        if at.admin_token_file is not None and not agreed.databases:
-            for one in state["waves"]:
-                if one["state"] in ("collecting", "fixed"):
-                    one["halves"] = database.halves(one["fingerprint"])
-                    words += f"\n{one['halves']['told']}"
     # A plan goes on by itself.
     reached = state["count"] >= state["quorum"] and not isinstance(agreed, bf.Plan)
     if not (reached and state["state"] == "collecting"):
