@@ -23,8 +23,7 @@ from blurfit.learning.waves import WaveSums, learn_wave
 from blurfit.simulation import clean_sums, draw_joint_sums
 from blurfit.theory import moments
 from blurfit.theory.forms import ColumnKind, JointColumn
-from blurfit.theory.hazards import Announced, HazardMap
-from blurfit.theory.maps import GaugeMap, ResidualMap
+from blurfit.theory.maps import Announced, GaugeMap, ResidualMap
 from blurfit.theory.moments import Neighbours
 from blurfit.theory.planning import Kind, Stages, information, mean_alone, public_weights
 
@@ -151,7 +150,6 @@ def draw_wave(
     neighbours: Neighbours = "replace",
 ) -> WaveSums:
     """A later wave's blurred sums, μ-GDP for its records whatever the chart is."""
-    assert not isinstance(chart, HazardMap), "times are columns of an agreement's own records"
     deviation = chart.sensitivity(neighbours) / mu
     if isinstance(chart, GaugeMap):
         counts = generator.normal(size=chart.width) * deviation

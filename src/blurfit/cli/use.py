@@ -222,8 +222,6 @@ def fit(
     test: Test | None,
     effect: Effect | None,
     plot: common.Picture | None,
-    plan: common.ExistingFile | None,
-    release: tuple[common.Releases, ...],
     out: common.Out | None,
 ) -> common.Answer:
     """Fit a model to published MOMENTS: any column by any others, at no cost in privacy.
@@ -231,8 +229,7 @@ def fit(
     FORMULA is like "income ~ age + C(region)", or "income ~ ." for all other columns; without one,
     the agreement's target is predicted from everything else. --plot draws the coefficients, an
     --effect, or how public rows match.
-    Where exits were sent, FORMULA is the question by whose answers curves are compared; with --plan
-    and --release coefficients are log-odds, of all waves together.
+    Where exits were sent, FORMULA is the question by whose answers curves are compared.
 
     Options:
         ridge: Penalty ½·ridge·‖w‖² per person, instead of our shrinkage.
@@ -246,17 +243,11 @@ def fit(
             groups; with bands of the target also medians and quarters.
         against: Compare with a smaller or a larger FORMULA: F, AIC and BIC.
         table: Write the coefficients to this file (.csv, .xlsx).
-        plan: Where log-odds of an event were collected in waves: the plan, MOMENTS being of the
-            last.
         out: Where the model is written; default: nowhere, it is only shown.
     """
     published = bf.PublishedMoments.load(moments)
-    course = common.read_course(published.agreement, plan, release)
     if isinstance(published.agreement.schema.target, bf.TimeToEvent):
-        hazards = published.survival() if course is None else course.then(published).survival()
-        return _survival(hazards, formula, plot)
-    if course is not None:
-        raise InvalidValueError("Expected --plan with waves of a time to an event alone.")
+        return _survival(published.survival(), formula, plot)
     if by_group or gap:
         others = (public, family, ridge, lasso, against, test, effect, out, uneven or None)
         if any(one is not None for one in others):

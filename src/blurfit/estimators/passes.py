@@ -76,8 +76,7 @@ from blurfit.estimators.whitened import (
 )
 from blurfit.schema.columns import Feature
 from blurfit.theory.forms import WaveForm
-from blurfit.theory.hazards import Announced
-from blurfit.theory.maps import GaugeMap, NewtonMap, PoissonNewton, ResidualMap
+from blurfit.theory.maps import Announced, GaugeMap, NewtonMap, PoissonNewton, ResidualMap
 
 Found = TypeVar("Found")
 

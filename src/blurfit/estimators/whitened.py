@@ -29,8 +29,7 @@ from scipy.linalg.blas import dsyrk, dtrmm, strmm
 
 from blurfit.data import FloatArray, IntArray
 from blurfit.theory.forms import WaveForm
-from blurfit.theory.hazards import Announced
-from blurfit.theory.maps import GaugeMap, NewtonMap, PoissonNewton, ResidualMap
+from blurfit.theory.maps import Announced, GaugeMap, NewtonMap, PoissonNewton, ResidualMap
 
 if TYPE_CHECKING:
     from blurfit.estimators.passes import Rows

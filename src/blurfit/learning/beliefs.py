@@ -30,10 +30,10 @@ class Belief:
     """What is known after a wave, in units of the encoded columns v and of the target's score.
 
     Attributes:
-        task: "number", "label", "count" or "hazard".
+        task: "number", "label" or "count".
         line: Whether the score is the encoded target itself: the number in [−1, 1], the label ±1 or
             2y/Y − 1 for a count y. If not, it is the log-odds or the log rate.
-        coefficients: Of the score, the constant first; of hazards one for each band.
+        coefficients: Of the score, the constant first.
         covariance: Of their error.
         mean: Of the features.
         spread: The features' covariance, positive definite.
@@ -59,11 +59,6 @@ class Belief:
     kinds: tuple[ColumnKind, ...] = ()
     groups: tuple[str | None, ...] = ()
     differences: bool = False
-
-    @property
-    def constants(self) -> int:
-        """How many constants there are: one, or one for each band of a time."""
-        return len(self.coefficients) - len(self.mean)
 
     @property
     def explained(self) -> float:

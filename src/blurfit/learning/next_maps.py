@@ -17,7 +17,6 @@ import math
 from dataclasses import replace
 
 import numpy as np
-from scipy.special import expit
 
 from blurfit.data import FloatArray
 from blurfit.errors import InvalidValueError, one_of
@@ -34,10 +33,10 @@ from blurfit.learning.gauge import (
     gauge_map,
 )
 from blurfit.learning.steps import undone
-from blurfit.theory.hazards import Announced, HazardMap
 from blurfit.theory.maps import (
     LARGEST_LOG_RATE,
     LARGEST_RADIUS,
+    Announced,
     LogisticNewton,
     NewtonMap,
     PoissonNewton,
@@ -67,8 +66,6 @@ def next_map(
     are `held`, some send them.
     """
     one_of(("gauge", "mean", "residual", "newton"), kind=kind)
-    if belief.task == "hazard":
-        return _hazard_map(belief, count, mu, last=last)
     at = on_curve(belief) if kind == "newton" else belief
     if kind != "newton" and not belief.line:
         raise InvalidValueError("Expected residual waves before Newton's, got one after.")
@@ -106,32 +103,11 @@ def _of_some(
     return replace(chart, stride=stride_of_squares(count, chart.typical_square, noise))
 
 
-def _hazard_map(at: Belief, count: int, mu: float, *, last: bool) -> HazardMap:
-    """Return the map of a wave of hazards: r is 0.35 times that of labels, and no further than
-    bounds reach (chosen on generated people, whether the model was true or not).
-
-    L = ∛(nμ/10⁴), at least 1, and no more events than anybody inside of the bounds can expect. The
-    share of its noise falls like (nμ)^(−2/3), and in the end nobody is stopped.
-    """
-    K, p = at.constants, len(at.mean)
-    chart = HazardMap(_whitening(at, at.spread), rounded(at.coefficients[:K]))
-    radius = 0.35 * newton_radius(count, mu, p, chart.mean_curvature)
-    radius = max(radius * (_LAST_RADIUS if last else 1.0), 1.0)
-    white = _whitening(at, _not_too_long(at, radius))
-    farthest = np.linalg.norm(np.abs(white.matrix) @ (1 + np.abs(white.mean))) / math.sqrt(p)
-    radius = max(min(radius, float(farthest), LARGEST_RADIUS), 1.0)
-    most = float(expit(chart.bands + np.abs(white.coefficients).sum()).sum())
-    events = max(min(math.cbrt(count * mu / 1e4), most), 1.0)
-    radius, events = rounded(np.array([radius, events])).tolist()
-    return replace(chart, whitening=white, events=events, radius=radius)
-
-
 def _whitening(at: Belief, spread: FloatArray) -> Whitening:
     """Return the belief's model, and features that are white if this is their covariance."""
     matrix = undone(np.asarray(np.linalg.cholesky(spread), dtype=np.float64))
-    beta, constants = rounded(at.coefficients), at.constants
-    own = float(beta[0]) if constants == 1 else 0.0
-    return Whitening(rounded(at.mean), rounded(matrix), beta[constants:], own)
+    beta = rounded(at.coefficients)
+    return Whitening(rounded(at.mean), rounded(matrix), beta[1:], float(beta[0]))
 
 
 def _loss_of_counts(at: Belief, count: int, mu: float, *, last: bool) -> PoissonNewton:

@@ -34,11 +34,9 @@ from blurfit.data import FloatArray
 from blurfit.learning.denoise import shrunk_pairs, soft_floor
 from blurfit.learning.shrinkage import read_linearly
 from blurfit.learning.sums import Noise
-from blurfit.theory.hazards import BAND, HazardMap
 from blurfit.theory.maps import ResidualMap, WaveMap
 
 _FACTORS = np.geomspace(1 / 16, 16, 9)
-StepMap = WaveMap | HazardMap
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +51,6 @@ class StepSums:
         linear_variance: The variance of the noise on each entry of `linear`.
         curvature: What a feature's diagonal entry of M is for one record, if features are white.
         dispersion: φ: the sampling variance of `linear` is φ·ΣM.
-        constants: How many rows come before those of features.
     """
 
     count: int
@@ -63,7 +60,6 @@ class StepSums:
     linear_variance: float
     curvature: float
     dispersion: float
-    constants: int = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,18 +101,18 @@ def denoised(sums: StepSums) -> tuple[FloatArray, float]:
     """Return A for one record, positive definite, and the share of off-diagonal noise left."""
     seen = sums.gram / sums.count
     noise = sums.noise.variance / sums.count**2
-    spread = _diagonal(np.diagonal(seen), np.diagonal(noise), sums.curvature, sums.constants)
-    pairs = ~np.eye(len(seen), dtype=bool) & (noise > 0)  # two bands of one time are known to be 0
+    spread = _diagonal(np.diagonal(seen), np.diagonal(noise), sums.curvature)
+    pairs = ~np.eye(len(seen), dtype=bool)
     gram, kept = shrunk_pairs(seen, noise, spread, pairs)
     free = 2 * float(np.median(noise[pairs]))
     return soft_floor(gram, len(seen) * kept / 4 * free), kept
 
 
-def _diagonal(seen: FloatArray, noise: FloatArray, curvature: float, constants: int) -> FloatArray:
+def _diagonal(seen: FloatArray, noise: FloatArray, curvature: float) -> FloatArray:
     """Keep a constant's own entry if it stands above its noise; shrink the features' toward their
     mean.
     """
-    found, rest = np.array(seen), slice(constants, None)
+    found, rest = np.array(seen), slice(1, None)
     features, of_each = seen[rest], float(noise[rest].mean())
     of_mean = of_each / len(features)
     prior = (0.3 * curvature) ** 2
@@ -125,15 +121,12 @@ def _diagonal(seen: FloatArray, noise: FloatArray, curvature: float, constants: 
     between = max(float(np.var(features)) - of_each, (0.1 * mean) ** 2)
     found[rest] = mean + between / (between + of_each) * (features - mean)
     found[rest] = np.maximum(found[rest], min(0.1 * mean, math.sqrt(of_each)))  # none above noise
-    own = slice(constants)
-    found[own] = np.maximum(np.maximum(seen[own], 3 * np.sqrt(noise[own])), 1e-3 * mean)
+    found[0] = max(seen[0], 3 * np.sqrt(noise[0]), 1e-3 * mean)
     return found
 
 
-def start_of(chart: StepMap) -> FloatArray:
+def start_of(chart: WaveMap) -> FloatArray:
     """Return the coefficients that the map announced, the constant first."""
-    if isinstance(chart, HazardMap):
-        return np.array([*(chart.bands + chart.whitening.intercept), *chart.whitening.coefficients])
     return np.array([chart.whitening.intercept, *chart.whitening.coefficients])
 
 
@@ -143,21 +136,18 @@ def undone(lower: FloatArray) -> FloatArray:
     return np.ascontiguousarray(found)
 
 
-def coordinates(chart: StepMap) -> FloatArray:
-    """Return J with θ = J·(β₀, β): the step that a change of the coefficients is, constants first.
+def coordinates(chart: WaveMap) -> FloatArray:
+    """Return J with θ = J·(β₀, β): the step that a change of the coefficients is, the constant
+    first.
     It is an upper triangle.
 
     β₀ + β·v = (β₀ + β·m) + (W⁻ᵀβ)·f, each divided by what 1 and f are multiplied by in the chart.
     """
     white = chart.whitening
-    constants = len(chart.bands) if isinstance(chart, HazardMap) else 1
-    found = np.eye(constants + white.dimension)
-    found[:constants, constants:] = white.mean
-    found[constants:, constants:] = undone(white.matrix).T
-    if isinstance(chart, HazardMap):
-        found[:constants] /= BAND
-        found[constants:] /= chart.scale
-    elif isinstance(chart, ResidualMap):
+    found = np.eye(1 + white.dimension)
+    found[0, 1:] = white.mean
+    found[1:, 1:] = undone(white.matrix).T
+    if isinstance(chart, ResidualMap):
         unit = chart.target_scale / chart.scale
         found[0] *= unit / chart.constant
         found[1:] *= unit / chart.feature_scale

@@ -510,17 +510,9 @@ def _kept(square: float, noise: float) -> float:
 def told_step(
     read: StepSums, sums: WaveSums, most: float = MOST_NOISE
 ) -> tuple[float, FloatArray, FloatArray, FloatArray]:
-    """Return κ, (Â + G)⁻¹, the step θ̃ and V; refuse sums that the noise dominates.
-
-    κ is less than `most`; of several constants, whose block is diagonal, it is that of the features
-    beside them.
-    """
-    gram, size, blur, others = read.gram, read.constants, sums.deviation**2 / 2, 0.0
-    if size > 1:
-        own, cross = np.diagonal(gram)[:size], gram[:size, size:]
-        gram, others = gram[size:, size:] - cross.T @ (cross / own[:, None]), float(np.sum(1 / own))
-    values = np.linalg.eigvalsh(gram)
-    least, whole = float(values[0]), others + float(np.sum(1 / values))
+    """Return κ < `most`, (Â + G)⁻¹, the step θ̃ and V; refuse sums that the noise dominates."""
+    blur, values = sums.deviation**2 / 2, np.linalg.eigvalsh(read.gram)
+    least, whole = float(values[0]), float(np.sum(1 / values))
     condition = blur * (whole + 1 / least) / least if least > 0 else math.inf
     if condition >= most:
         raise InfeasibleError(

@@ -36,7 +36,6 @@ from blurfit.learning.denoise import soft_floor
 from blurfit.learning.gauge import MEAN, Cut, assumed_law, cut_at, inside, law_of
 from blurfit.learning.steps import (
     Step,
-    StepMap,
     StepSums,
     bayes_step,
     coordinates,
@@ -46,13 +45,12 @@ from blurfit.learning.steps import (
 )
 from blurfit.learning.sums import Noise
 from blurfit.theory.gaussian import root_of_increasing
-from blurfit.theory.hazards import Announced, HazardMap
-from blurfit.theory.maps import GaugeMap, NewtonMap, ResidualMap
+from blurfit.theory.maps import Announced, GaugeMap, NewtonMap, ResidualMap, WaveMap
 from blurfit.theory.planning import Task, information
 
 # Of their expected length: white features that are shorter shrink the whitening. Numbers have less,
 # for a mixture of narrow and wide people is as short as bounds that are too wide.
-_TOO_WIDE: dict[Task, float] = {"number": 0.15, "label": 0.3, "count": 0.3, "hazard": 0.3}
+_TOO_WIDE: dict[Task, float] = {"number": 0.15, "label": 0.3, "count": 0.3}
 _NEARLY_ALL = 0.97  # E[w], above which nobody was seen far out
 _POOR = 0.75  # ψ of a wave, below which no more than a usual signal is believed
 
@@ -93,7 +91,7 @@ def learn_wave(belief: Belief, chart: Announced, sums: WaveSums) -> Belief:
     prior = into @ at.covariance @ into.T
     if learns_mean(chart):
         prior[1:] = prior[:, 1:] = 0.0
-    prior += _slack(prior, read.constants)
+    prior += _slack(prior)
     if isinstance(chart, ResidualMap) and at.task == "number" and _poor(at, chart, sums):
         prior *= _believable(prior, read, sums)
     step = bayes_step(read, prior)
@@ -142,15 +140,13 @@ def cut_share(chart: ResidualMap, sums: WaveSums) -> float:
     return float(sums.matrix[-1, -1]) / (sums.count * chart.target_weight**2)
 
 
-def step_sums(chart: StepMap, sums: WaveSums, cut: Cut | None = None) -> StepSums:
+def step_sums(chart: WaveMap, sums: WaveSums, cut: Cut | None = None) -> StepSums:
     """Return the wave's quadratic, the constant first, with the law of its noise; of a residual
     wave with what is known of its cut.
     """
-    constants = len(chart.bands) if isinstance(chart, HazardMap) else 1
-    size = chart.whitening.dimension + constants
+    size = 1 + chart.whitening.dimension
     square = sums.deviation**2
     variance = np.full((size, size), square / 2)
-    variance[:constants, :constants] = 0.0  # nobody is at risk in two bands at once
     np.fill_diagonal(variance, square)
     if isinstance(chart, ResidualMap):
         _refuse_shape(sums, size + 1, linear=False)
@@ -167,11 +163,6 @@ def step_sums(chart: StepMap, sums: WaveSums, cut: Cut | None = None) -> StepSum
         return StepSums(sums.count, gram, linear, noise, blur, curvature, left)
     _refuse_shape(sums, size, linear=True)
     assert sums.linear is not None
-    if isinstance(chart, HazardMap):
-        curvature = chart.mean_curvature * chart.scale**2
-        blur = square * chart.balance**2
-        law = Noise(variance)
-        return StepSums(sums.count, sums.matrix, sums.linear, law, blur, curvature, 1.0, constants)
     order = [size - 1, *range(size - 1)]
     noise = Noise(variance)
     of_features, _ = chart.scale
@@ -186,11 +177,11 @@ def step_sums(chart: StepMap, sums: WaveSums, cut: Cut | None = None) -> StepSum
     )
 
 
-def _slack(prior: FloatArray, constants: int) -> FloatArray:
+def _slack(prior: FloatArray) -> FloatArray:
     """Return a quarter of the mean error in every direction: P itself is only believed."""
     own = np.diagonal(prior)
-    even = 0.25 * float(own[constants:].mean())
-    return np.diag([*own[:constants], *[even] * (len(prior) - constants)])
+    even = 0.25 * float(own[1:].mean())
+    return np.diag([own[0], *[even] * (len(prior) - 1)])
 
 
 def _believable(prior: FloatArray, read: StepSums, sums: WaveSums) -> float:

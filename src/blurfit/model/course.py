@@ -27,7 +27,7 @@ assumed.
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -49,7 +49,6 @@ from blurfit.errors import (
 from blurfit.learning.beliefs import Belief, first_belief
 from blurfit.learning.curves import odds_of, on_curve
 from blurfit.learning.denoise import denoise
-from blurfit.learning.hazards import EventSums, belief_of_exits, hazard_estimates, pooled
 from blurfit.learning.inference import Inference, estimates_apart, infer
 from blurfit.learning.next_maps import next_map
 from blurfit.learning.public_features import Balance, Family, PublicFit, fit_with_public_rows
@@ -60,14 +59,12 @@ from blurfit.learning.tables import Answer
 from blurfit.learning.wave_inference import Collected, unseen, wave_estimates
 from blurfit.learning.waves import WaveSums, learn_wave, learns_mean
 from blurfit.model.model import Link, PublishedModel, WaveShare
-from blurfit.model.survival import LogisticSurvivalModel, SurvivalModel
 from blurfit.schema.columns import Numeric, Question, is_unsaid
 from blurfit.schema.formulas import Formula
 from blurfit.schema.schema import Categorical, Units, units, values
 from blurfit.schema.table import listed
 from blurfit.theory.forms import WaveForm
-from blurfit.theory.hazards import Announced, EventForm, HazardMap
-from blurfit.theory.maps import GaugeMap
+from blurfit.theory.maps import Announced, GaugeMap
 from blurfit.theory.planning import information, mean_alone
 
 if TYPE_CHECKING:
@@ -416,31 +413,6 @@ class Course:
         return Course(self.agreed, (*self.releases, release), known)
 
     @_taught()
-    def survival(self) -> LogisticSurvivalModel:
-        """Return log-odds of an event after a wave of them, with errors and curves."""
-        chart = _chart_of(self.releases[-1]) if len(self.releases) > 1 else None
-        if not isinstance(chart, HazardMap):
-            raise InfeasibleError(
-                "Expected the releases of a first wave of exits and of one after it: the first "
-                "alone tells additive hazards, by its own survival()."
-            )
-        first, plan = self.releases[0], self.plan
-        told = hazard_estimates(chart, wave_sums(self.releases[-1]))
-        if isinstance(plan, HeldWaves):
-            whole = replace(first, agreement=plan.in_all)
-        else:
-            whole = replace(first, count=sum(release.count for release in self.releases))
-            each = [told]
-            for release in self.releases[1:-1]:
-                earlier = _chart_of(release)
-                assert isinstance(earlier, HazardMap)
-                with suppress(InfeasibleError):  # where the noise is too large
-                    each.insert(-1, hazard_estimates(earlier, wave_sums(release), alone=False))
-            told = pooled(each)
-        sums = SurvivalModel.of(first).sums
-        return LogisticSurvivalModel(first, sums, whole, told, kept_columns(plan.schema))
-
-    @_taught()
     def model(self) -> PublishedModel:
         """Return the model after the waves so far: all of them, or fewer if it ended early.
 
@@ -450,11 +422,6 @@ class Course:
         """
         if not self.releases:
             raise InvalidValueError("Expected at least the first wave's release.")
-        if len(self.agreed) > 1 and self.plan.task == "hazard":
-            raise InfeasibleError(
-                "Hazards are no model of one column: Course.survival(), or `blurfit fit` with the "
-                "plan and its releases, tells them."
-            )
         return self.releases[0].fit() if len(self.agreed) == 1 else _model(self)
 
     def best_model(self) -> tuple[PublishedModel | None, str | None]:
@@ -557,11 +524,6 @@ def wave_sums(release: "PublishedMoments") -> WaveSums:
 
 def _first(plan: Waves, release: "PublishedMoments") -> Belief:
     """Return linear Bayes of the joint sums: quick, and good enough for a start."""
-    form = release.agreement.form
-    if isinstance(form, EventForm):
-        used = [form.kept.index(place) for place in kept_columns(plan.schema)]
-        exits = EventSums(form, release.sums, release.count, release.deviation, used)
-        return belief_of_exits(exits)
     sums = _joint_sums(plan, release)
     size = len(sums.features)
     mean = "mean" in plan.kinds[:3]  # it follows a gauge, and begins without slopes
@@ -633,10 +595,10 @@ def _joint_sums(plan: Waves, release: "PublishedMoments") -> Submodel:
 
 
 def _last(course: Course, place: int) -> Collected | None:
-    """Return what a wave's estimates of one column are made of; None of a gauge, and of hazards."""
+    """Return what a wave's estimates of one column are made of; None of a gauge."""
     release = course.releases[place]
     chart = _chart_of(release)
-    if isinstance(chart, GaugeMap | HazardMap):
+    if isinstance(chart, GaugeMap):
         return None
     return course.beliefs[place - 1], chart, wave_sums(release)
 

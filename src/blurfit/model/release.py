@@ -74,7 +74,7 @@ from blurfit.schema.formulas import Formula, parsed
 from blurfit.theory import forms
 from blurfit.theory.coded import CodedForm
 from blurfit.theory.forms import JointForm, TargetForm
-from blurfit.theory.hazards import EventForm, HazardForm
+from blurfit.theory.hazards import EventForm
 from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.losses import LogisticLoss
 from blurfit.theory.moments import MomentCalibration
@@ -90,16 +90,10 @@ OF_EXITS = (
     "These are sums of who left when: moments.survival(), or `blurfit fit moments.json`, tells "
     "hazards, curves and tests from them."
 )
-OF_HAZARDS = (
-    "These are sums of a later wave of who left when: Course.survival() of the plan and its "
-    "releases, or `blurfit fit MOMENTS --plan PLAN --release EARLIER`, tells log-odds from them."
-)
 
 
 def without_a_model(agreement: Agreement) -> str:
     """Return why sums have no model of their own, and what follows from them instead."""
-    if isinstance(agreement.form, HazardForm):
-        return OF_HAZARDS
     return WITHOUT_PUBLIC_ROWS if agreement.sends != "everything" else OF_EXITS
 
 
@@ -206,7 +200,7 @@ class PublishedMoments(PublishedFile, Asked):
     def joint(self) -> JointSums:
         """The blurred Σzzᵀ, and the law of its noise."""
         form = self.agreement.form
-        if isinstance(form, TargetForm | EventForm | HazardForm):
+        if isinstance(form, TargetForm | EventForm):
             raise errors.InfeasibleError(without_a_model(self.agreement))
         if form.joint is None:
             raise errors.InfeasibleError(
@@ -321,8 +315,6 @@ class PublishedMoments(PublishedFile, Asked):
 
     def survival(self) -> SurvivalModel:
         """Return hazards, survival curves and tests, where exits were sent."""
-        if isinstance(self.agreement.form, HazardForm):
-            raise errors.InfeasibleError(OF_HAZARDS)
         return SurvivalModel.of(self)
 
     def ridge_path(self, formula: str | None = None, **options: Any) -> CoefficientPath:

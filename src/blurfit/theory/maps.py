@@ -764,3 +764,4 @@ def _ends_below(ends: FloatArray, values: FloatArray) -> IntArray:
 
 
 WaveMap = ResidualMap | NewtonMap  # under which a step is collected
+Announced = WaveMap | GaugeMap  # what a wave can announce

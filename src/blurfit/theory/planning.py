@@ -125,9 +125,6 @@ most, however small the noise is. A line's start follows whoever is not cut, and
 come back from there. Steps are quadratic once they are close, and so what is left vanishes as ψ
 grows.
 
-Times to an event: exits first, then log-odds of the event by Newton's waves, of 0.2, 0.3 and 0.5 of
-the people where nμ is at least 1000, else exits alone; or shares of μ² of 0.15, 0.2 and 0.65.
-
 Labels and counts have one wave where nμ < 100, too, and with up to three columns where no curve can
 be told: one wave knows the line well already. Newton's wave needs nμ ≥ 1000 as well. Ask for more
 waves where the exact curve is wanted all the same.
@@ -165,8 +162,8 @@ _TARGETS = (0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98)
 _MOST = 2.0
 _HALF_STEPS = 40
 
-Task = Literal["number", "label", "count", "hazard"]
-TASKS: tuple[Task, ...] = ("number", "label", "count", "hazard")
+Task = Literal["number", "label", "count"]
+TASKS: tuple[Task, ...] = ("number", "label", "count")
 StageKind = Literal["joint", "gauge", "mean", "residual", "newton"]
 STAGES: tuple[StageKind, ...] = ("joint", "gauge", "mean", "residual", "newton")
 
@@ -199,9 +196,6 @@ _CURVE_SHARES: dict[int, tuple[float, ...]] = {
     3: (0.16, 0.25, 0.59),
     4: (0.0625, 0.09, 0.16, 0.6875),
 }
-# Exits, then waves of log-odds: shares of the people, and of μ² where one holds all rows.
-_PEOPLE_OF_HAZARDS = {1: (1.0,), 2: (0.25, 0.75), 3: (0.2, 0.3, 0.5)}
-_HAZARD_SHARES = {1: (1.0,), 2: (0.25, 0.75), 3: (0.15, 0.2, 0.65)}
 LEAST_INFORMATION, LEAST_REACH = 1.5, 60.0  # of ψ and nμ, below which only a mean can be learned
 LEAST_FOR_LABELS, LEAST_FOR_A_SLOPE = 40.0, 3.5  # nμ, and nμ/p: below, labels tell their share
 MOST_FOR_MEANS = 200  # columns, beyond which looking for the mean in rounds takes too long
@@ -446,10 +440,6 @@ def choose_plan(
     For labels and counts a residual wave before Newton's gives it a better start.
     """
     one_of(TASKS, task=task)
-    if task == "hazard":
-        if waves is None and count * mu < ENOUGH_FOR_CURVE:
-            waves = 1
-        return _hazard_stages(waves, _PEOPLE_OF_HAZARDS)
     psi, reach = information(count, mu, coefficients), count * mu
     if task == "number" and waves is None:
         waves = 1 if count < FEWEST else _waves_of_numbers(psi, reach, coefficients)
@@ -507,8 +497,6 @@ def choose_shares(
     40 columns; more than seven waves gained 1 % at most.)
     """
     one_of(TASKS, task=task)
-    if task == "hazard":
-        return _hazard_stages(waves, _HAZARD_SHARES)
     psi, reach = information(count, mu, coefficients), count * mu
     if task != "number":
         if waves is None and (count < FEWEST or mean_alone(task, psi, coefficients)):
@@ -542,15 +530,6 @@ def choose_shares(
     for gauge, kind, share in zip(gauges.tolist(), kinds, shares.tolist(), strict=True):
         stages += [Stage("gauge", gauge), Stage(kind, share)]
     return Stages(task, tuple(stages))
-
-
-def _hazard_stages(waves: int | None, known: dict[int, tuple[float, ...]]) -> Stages:
-    """Return exits and then log-odds of an event, in three waves if nothing is asked for."""
-    waves = 3 if waves is None else waves
-    whole(waves=waves)
-    shares = known.get(waves) or _doubling(waves)
-    kinds: list[StageKind] = ["joint", *["newton"] * (waves - 1)]  # type: ignore[list-item]
-    return Stages("hazard", tuple(Stage(*one) for one in zip(kinds, shares, strict=True)))
 
 
 def _doubling(waves: int) -> tuple[float, ...]:
