@@ -1,16 +1,12 @@
 """Data as rooms pass it round: JSON that says each thing once, arrays, and tables for notebooks.
 
-There is one reader for what contributors, services and files bring, and one canonical text for what
-is signed or has a fingerprint.
+One reader for what contributors, services and files bring; one canonical text for what is signed or
+has a fingerprint. RFC 8259 leaves it open what a repeated name means, so a proxy, a page and a
+service could each take another value for the agreed one: here it is refused, as are NaN, Infinity
+and texts too deep. Integers beyond 2⁵³ are read as floats, as every other reader has them.
 
-RFC 8259 leaves it open what an object with a name twice means, and readers differ: a proxy, a page
-and a service could each take another value of it for the agreed one. Here such a text is refused,
-as are numbers that are none (NaN, Infinity) and texts too deep to be honest. Whole numbers beyond
-2⁵³ are read as floats, as every other reader has them.
-
-**Fast where there is much.** A text has at least as many colons as names, one after each. What was
-read has so many names, each once: if the text has no more colons than that, nothing appears twice,
-and nothing needs a second look. Submissions pass so, whose texts hold no colon otherwise.
+**Fast where there is much.** A text has at least one colon for each name. If it has no more colons
+than what was read has names, nothing appears twice, and nothing needs a second look.
 """
 
 import json

@@ -1,20 +1,15 @@
-"""What both ends of the wire share: names, refusals, secrets, and talking over a bad connection.
+"""What both ends of the wire share: names, refusals, secrets, and requests over a bad connection.
 
-**Refusals** are problem documents (RFC 9457): `type` is what a program looks at, `detail` what a
-person reads. Nothing that was submitted is ever repeated. One table says which error is which kind
-of problem, for the service that writes the document and for the client that turns it into the same
-error again.
+**Refusals** are problem documents (RFC 9457): programs look at `type`, people read `detail`.
+Nothing that was submitted is ever repeated. `KINDS` turns errors into documents and back.
 
-**Tokens and invitations** are 256 random bits each. Whoever checks one keeps its SHA-256 alone,
-from which it cannot be recovered: there are no short or human tokens to guess, so no slow hash is
-needed.
+**Tokens and invitations** are 256 random bits each. Whoever checks one keeps its SHA-256 alone.
+There are no short tokens to guess, so no slow hash is needed.
 
-**Requests.** Everything that blurfit sends may be sent twice and counts once, so whatever got no
-answer is simply sent again. Whoever answers is a stranger: an answer is read up to so many bytes
-and seconds, and a compressed one, which may stand for far more, is refused.
-
-Whatever has changed its meaning since version 1 has changed its name. Under the old names a service
-answers nothing but that the other end is of another release (`OTHER_RELEASE`).
+**Requests.** Everything may be sent twice and counts once, so whatever got no answer is sent again.
+The other end is a stranger: an answer is bounded in bytes and seconds, and a compressed one, which
+may stand for far more, is refused. Whatever has changed its meaning since version 1 has changed its
+name; under the old names a service answers `OTHER_RELEASE` alone.
 """
 
 import hashlib

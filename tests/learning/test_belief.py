@@ -8,8 +8,7 @@ import pytest
 
 from blurfit.agreement.mechanisms import map_from_dict
 from blurfit.errors import InvalidValueError
-from blurfit.learning.curves import on_curve
-from blurfit.learning.next_maps import next_map
+from blurfit.learning.waves import next_map, on_curve
 from support.beliefs import belief_of, features, labels
 from support.waves_by_hand import score
 

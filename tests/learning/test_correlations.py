@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from blurfit.errors import InfeasibleError
-from blurfit.learning.denoise import components, correlations
 from blurfit.learning.sums import JointSums
+from blurfit.learning.tables import components, correlations
 from blurfit.simulation import clean_sums
 from blurfit.theory.forms import JointColumn
 

@@ -3,8 +3,7 @@
 import numpy as np
 from joint_people import collected, people
 
-from blurfit.learning.denoise import denoise, soft_floor
-from blurfit.learning.shrinkage import shrink
+from blurfit.learning.shrinkage import denoise, shrink, soft_floor
 
 
 def test_denoised_moments_are_nearer_to_the_truth_than_the_blurred_ones() -> None:

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from joint_people import collected
 
-from blurfit.learning.denoise import variance_posterior
 from blurfit.learning.shrinkage import (
     information,
     linear_bayes,
@@ -14,6 +13,7 @@ from blurfit.learning.shrinkage import (
     mean_within,
     reading,
     shrink,
+    variance_posterior,
 )
 from blurfit.learning.sums import JointColumn, JointSums
 from blurfit.simulation import clean_sums

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from blurfit.learning.steps import StepSums, bayes_step
+from blurfit.learning.shrinkage import StepSums, bayes_step
 from blurfit.learning.sums import Noise
 
 COUNT = 1000

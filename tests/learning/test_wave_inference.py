@@ -8,9 +8,8 @@ from scipy.special import expit
 
 from blurfit.errors import InfeasibleError
 from blurfit.learning.inference import Inference
-from blurfit.learning.next_maps import next_map
 from blurfit.learning.wave_inference import newton_estimates, wave_estimates
-from blurfit.learning.waves import WaveSums, learn_wave
+from blurfit.learning.waves import WaveSums, learn_wave, next_map
 from blurfit.theory.maps import LogisticNewton, NewtonMap, PoissonNewton, ResidualMap, Whitening
 from blurfit.theory.planning import Stage, Stages
 from support.beliefs import belief_of, features, labels

@@ -9,11 +9,8 @@ from scipy.stats import laplace
 
 from blurfit.errors import InvalidValueError
 from blurfit.learning import waves
-from blurfit.learning.curves import on_curve
-from blurfit.learning.gauge import MEAN, SLOPES, WEIGHTS, assumed_law, inside
-from blurfit.learning.next_maps import next_map, outward
-from blurfit.learning.steps import coordinates
-from blurfit.learning.waves import WaveSums, learn_wave, step_sums
+from blurfit.learning.beliefs import MEAN, SLOPES, WEIGHTS, assumed_law, coordinates, inside
+from blurfit.learning.waves import WaveSums, learn_wave, next_map, on_curve, outward, step_sums
 from blurfit.theory.maps import LogisticNewton, ResidualMap
 from support.beliefs import QUIET, belief_of, features, labels
 from support.waves_by_hand import score

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from blurfit.errors import InvalidValueError
-from blurfit.learning.curves import on_curve
+from blurfit.learning.waves import on_curve
 from blurfit.theory import moments
 from blurfit.theory.planning import Stage, Stages, choose_plan
 from support.waves_by_hand import assign, collect_in_waves, draw_wave, score

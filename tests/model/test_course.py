@@ -16,9 +16,8 @@ from blurfit.errors import (
     InvalidValueError,
     NotCertifiedError,
 )
-from blurfit.learning.next_maps import next_map
 from blurfit.learning.sums import Totals
-from blurfit.learning.waves import learn_wave
+from blurfit.learning.waves import learn_wave, next_map
 from blurfit.model.course import Course, follows, learn_plan, next_agreement, wave_sums
 from blurfit.model.model import WaveShare
 from blurfit.model.release import PublishedMoments, Release, examine, moments_of

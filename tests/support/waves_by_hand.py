@@ -16,10 +16,9 @@ from blurfit.data import FloatArray, IntArray
 from blurfit.errors import InvalidValueError, positive
 from blurfit.estimators.people import one_of_each
 from blurfit.learning.beliefs import Belief, first_belief
-from blurfit.learning.next_maps import next_map
 from blurfit.learning.shrinkage import Shrunk, linear_bayes, shrink
 from blurfit.learning.sums import JointSums
-from blurfit.learning.waves import WaveSums, learn_wave
+from blurfit.learning.waves import WaveSums, learn_wave, next_map
 from blurfit.simulation import clean_sums, draw_joint_sums
 from blurfit.theory import moments
 from blurfit.theory.forms import ColumnKind, JointColumn

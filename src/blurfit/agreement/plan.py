@@ -64,7 +64,7 @@ from blurfit.theory.gaussian import mu_of
 from blurfit.theory.maps import Announced
 from blurfit.theory.moments import BEYOND, ModelGuarantee, MomentCalibration, Neighbours, at_most
 
-RULE = 1  # of how a map follows from releases: `blurfit.learning.next_maps`
+RULE = 1  # of how a map follows from releases: `blurfit.learning.waves`
 _TERMS = (
     *("epsilon", "delta", "quorum", "colluders", "neighbours", "local_epsilon", "local_delta"),
     *("databases", "public_rows"),

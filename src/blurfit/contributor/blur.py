@@ -1,37 +1,22 @@
-"""Blur a record before it leaves: the paper's Algorithm 1, its twin for moments, and shares of it.
+"""Blur a record before it leaves, and share it between two databases.
 
     record ─ schema ─► columns ─ agreement ─► exact numbers ─ grid, noise ─► message(s)
 
 Raw values stop here: a submission is a random identifier, the agreement's fingerprint and blurred
 numbers. There is no seed: reproducible noise is no protection, and lives in `blurfit.simulation`.
 
-**Two databases** get a share each, so that neither learns anything from its own:
+Two databases get a share each, v being the blurred numbers in whole grid steps:
 
-    v = blurred numbers in whole steps       (exactly what one database would have got)
-    seed = 32 bytes of the operating system
     first database:  v + mask(seed) mod 2⁶⁴        second database:  seed
 
-*The second* gets seeds, which have nothing to do with records. *The first* gets v + mask, which is
-uniform whatever v is, as long as AES-256 is what it is believed to be
-(`blurfit.messages.submissions`). Afterwards both learn Σv over one set C of at least n
-contributors, and from it the model. All that the first has seen can be made up from Σv alone: draw
-its shares uniformly, and let the sum of the masks be the sum of the shares minus Σv. So can all
-that the second has seen. Hence whatever (ε, δ) holds for Σv, which is what the agreement promises
-to the model's users, holds against each database alone, as far as it cannot break AES-256.
-*Together* they have v, the blurred record, and then its own noise is all that protects it: μ and ε
-of `calibration.local`.
-
-*Nothing is lost.* Σ(v + mask) − Σmask = Σv mod 2⁶⁴, and |Σv| < 2⁶³, which the agreement makes sure
-of (`blurfit.agreement.terms`). So the sums are those of one database, to the last bit.
-
-*With proofs* (`Agreement.proofs`) the numbers are shared digit by digit in a field instead, with a
-proof that they are short (`blurfit.proofs.prio3`): the first database gets the digits less a mask
-and its half of the proof, the second the seed of both. What the two tell each other when they
-verify can be made up from nothing as well (`blurfit.proofs.prio3`), so all of this stands, as far
-as nobody can tell TurboSHAKE128 from a random function.
+The sums are those of one database, to the last bit. The guarantee to readers holds against each
+database alone, as far as it cannot break AES-256, if both follow the protocol (one set of at least
+n contributors for each wave) and do not combine their shares. Together they have v, which its own
+noise alone protects: `calibration.local`. Proofs and further conditions: `docs/theory/shares.md`.
+Tests: `tests/contributor/test_share.py`.
 
 A seed is drawn for each record and used once: `blurfit.contributor.journal` keeps what was drawn
-until both have it.
+until both databases have it.
 """
 
 import os

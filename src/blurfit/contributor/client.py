@@ -2,35 +2,18 @@
 
     what collects now? ─ verify ─► blur ─► journal ─► the last … first database ─► receipt
 
-Whoever collects is one database, or two between which each record is shared; what was agreed on is
-one agreement, or a plan of waves. Everything here is written for any number of either.
+Everything here is written for one database or two, and for an agreement or a plan of waves.
 
-**What is verified.** Nothing is sent, nor even computed from a record, under an agreement that
-promises more than its noise keeps, or that has another fingerprint than the one that the
-contributor was invited with. Under a plan *all* databases are asked which wave collects before
-anything is blurred. They must name the same agreement, which must follow from the plan and from the
-releases so far: so none can announce a map of its own, and nobody blurs for a wave that only one of
-them has open. While two databases publish a wave there is none, and the client waits.
+**Verified first.** Nothing is sent, nor even computed from a record, under an agreement that
+promises more than its noise keeps, or that has another fingerprint than the contributor's
+invitation. Under a plan all databases must name the same agreement, which must follow from the plan
+and from the releases so far.
 
-**The order.** Each database gets its message, from the last to the first. Of two, the seed goes
-first and the share only once the seed has arrived: whoever gives up half-way leaves random bytes
-behind, so that the first database has nobody to leave out of its sums, and refuses a set that
-leaves many out (`blurfit_server.store.joint`). A record counts when both have it; until then the
-same bytes are sent again. A wave closes at the second database first, so whoever is late is refused
-where the seed goes. If the wave closes later while a record is on its way, it is left out and said
-so (`blurfit.contributor.journal` has the proof that it must not be blurred again).
-
-**One person's part in a plan** is remembered, in a journal of its own in the account's folder
-(`blurfit.contributor.sending`), under a keyed hash of the plan and of the person's name: the folder
-does not say whose it is. It keeps the bytes until they are received, and the fact for ever. So
-whoever calls again after an answer was lost sends the same bytes, to the wave that they were
-blurred for, and whoever took part is told so. A lot decides in which wave a person takes part
-(`blurfit.agreement.mechanisms`): whoever comes before it is asked to come back, and whoever comes
-after it is told that it is complete.
-
-Who a person is cannot be told from their answers. It is a name that the program gives, and by
-default the account. Another account or machine is another person here; against those the plan has
-invitations.
+**The order.** Each database gets its message, from the last to the first: the seed before the
+share. A record counts when both have it; until then the same bytes are sent again. A record that is
+late for its wave is left out, and the client says so. `docs/theory/blurred-once.md` has the reasons
+and the proofs, and how a person's part in a plan is remembered: by the name that the program gives,
+by default the account. Tested by `server/tests/contributor`.
 """
 
 import hashlib

@@ -1,7 +1,6 @@
 """What was blurred and what was received, so that no record is ever blurred twice; and the receipt.
 
-**A receipt** says what was acknowledged, by whose signature, and has the secret to withdraw it
-with.
+**A receipt** says what was acknowledged, by whose signature, and has the secret to withdraw with:
 
     {"format": "blurfit-receipt", "version": 1, "services": ["https://…"], "secret": "…",
      "parts": [{"start": 0, "rows": 1, "under": fingerprint, "signatures": ["…"]}]}
@@ -10,53 +9,16 @@ Whoever has it can withdraw, and tell which of the rows in a database are theirs
 answers nor blurred numbers. Where the agreement names a key, an acknowledgement without its
 signature does not count; elsewhere signatures are null.
 
-**To withdraw**, every database is asked. With one database a row is out when it has been withdrawn
-there. With two, a row counts where both have their share, so it is out as soon as one of them has
-withdrawn it, or never had it; the first is asked first, since it may leave out fewer
-(`blurfit_server.store.joint`). A database that is closed refuses, and one that is away says
-nothing: then the other's answer decides. So it does where one signed that it has a row, and now
-says that it never had it. To withdraw twice is to withdraw once.
+**The journal.** A part of a table is written here before it is sent, as the very bytes that will
+travel, and sent from here. Once it is received its bytes are overwritten, and only the fact stays:
+a table that has been sent is not sent again. All waves of a plan have one journal
+(`Agreement.once`), and a record that may have arrived is never blurred again for another wave, as
+long as the journal is the one that was begun for the table. A single record's journal is one of a
+table with one row. If a receipt is wanted, the journal holds its secret and signatures until the
+receipt is written.
 
-**The journal.** A second blur of the same record would let the database average the noise away, and
-count the person twice. So a part of a table is written here before it is sent, as the very bytes
-that will travel, and sent from here. When it has been received its bytes are overwritten, and only
-the fact is kept: a table that has been sent is not sent again.
-
-**Waves.** All waves of a plan have one journal (`Agreement.once`), in which each part says under
-which agreement it was blurred. *A record that may have arrived is never blurred again for another
-wave.* Proof that it must not be, and that it is not:
-
-1. A part is on disk before it is sent. So if a record is in no part, nothing of it has left, and it
-   may be blurred for whichever wave is open.
-2. If it is in a part, its bytes b may have arrived, whatever is known here: an answer that was lost
-   and a request that was lost look alike. Were b in wave k's sums and the record blurred anew for
-   wave k + 1, it would be in two releases, and its μ would be √(μ_k² + μ_{k+1}²): the promise would
-   be broken (`blurfit.theory.planning`). If wave k has closed and its database says that b
-   came too late, that is the database's own word, and it has seen b: against the database itself
-   two blurs compose, as they do within one wave.
-3. So b is sent as it is until it is received or refused as late. A receiver counts an identifier
-   once, and acknowledges it after closing, too. If it came too late the record is left out. That
-   costs one record of the sums, whichever answers it holds: only the order of rows and the time
-   decide.
-
-`blurred` counts the rows of all parts, received or not, of whichever wave, and only rows beyond
-them are ever blurred: 3 is all that happens to the others. ∎
-
-**Nobody is left out for having been slow.** A client asks which wave collects before it blurs, and
-a service takes the step to the next wave before it answers whoever filled the last one. So rows of
-3 are those on their way in the very moment when others fill the wave.
-
-**Two databases.** A part is two messages, and what goes to the second is seeds: fresh random bytes
-that have nothing to do with any record. The other message depends on records, and leaves only when
-the seeds have been received *and this has been written down here* (`leave`). So as long as nothing
-is written down, nothing of the records has left, whatever has become of the seeds and whoever lies
-about them: 1 holds for the part as if it had never been blurred. If the wave closes meanwhile it is
-taken back (`take_back`). The second database closes a wave before the first does, so that is how
-nearly all who are late are refused. Once it is written down, 2 and 3 hold as above.
-
-If a receipt is asked for, the journal also holds its secret, from which identifiers follow
-(`blurfit.messages.submissions`), and the signatures so far: until the receipt is written. A single
-record's journal is one of a table with one row (`blurfit.contributor.client`).
+Proofs: `docs/theory/blurred-once.md`; of withdrawing from two databases: `docs/theory/shares.md`.
+Tested by `server/tests/contributor/test_journal.py`, `test_plans.py` and `test_receipt.py`.
 """
 
 import json

@@ -4,45 +4,23 @@
 
 All of the table is looked at before any of it is blurred, so that a wrong row is found while
 nothing has been sent. Then each part is blurred once, written to the journal as the bytes that will
-travel, handed over, and forgotten when it has been received. A run that was stopped anywhere is run
-again: it hands over what the journal holds, which the receivers know by its identifiers if they
-have it already, and goes on with the first row that was not blurred.
+travel, handed over, and forgotten when it has been received. A run that was stopped is run again:
+it hands over what the journal holds, and goes on with the first row that was not blurred.
 
-Under a plan of waves a lot decides which wave each row is in: that of its invitation, or where
-anyone may take part a coin of its own, which the journal remembers
-(`blurfit.agreement.mechanisms`). The rows are sent group by group, and a destination is asked
-before each part what that is to be blurred under. Rows of a later wave wait, and are sent when this
-is run again; rows of a wave that is over are left out, and nothing of them leaves. What the journal
-holds goes where it was blurred for, as it is; if that wave has closed, those rows are left out too
-(`blurfit.contributor.journal` proves why they must be).
+Under a plan of waves a random draw decides which wave each row is in: that of its invitation, or
+where anyone may take part one of its own, which the journal remembers
+(`blurfit.agreement.mechanisms`). Rows of a later wave wait for another run; rows of a wave that is
+over are left out, and nothing of them leaves. What the journal holds goes where it was blurred for;
+if that wave has closed, those rows are left out too.
 
-A **file** of submissions, which a party that holds a table (a hospital) writes before anything
-leaves, is a destination like services. It is there as a whole or not at all: parts wait in the
-journal until all of the table is blurred. When it is complete the journal forgets the numbers, and
-keeps the fact: the table is not blurred again, into another file or for a service.
+A **file** of submissions is complete or not there at all: parts wait in the journal until all of
+the table is blurred. The table is not blurred again, into another file or for a service.
 
-**What an account remembers** is one small SQLite file for its owner alone, in BLURFIT_HOME or
-~/.blurfit: which tables it has blurred, and what it sent to whom.
-
-**Tables.** A journal knows its own table. It does not know a copy of the table beside another
-journal, and a second blur of the same people would let their noise be averaged away. So for each
-agreement, or plan of waves, a keyed hash of all rows is kept,
-
-    Σ over rows of BLAKE2b(key, encoded row)  mod 2²⁵⁶,
-
-which is the same in any order of the rows, in CSV or Parquet, and says nothing without the key
-(32 random bytes). Single rows are not remembered: two people may give the same answers, and a file
-of hashes of single rows could be searched for them. *What it does not see:* a table with a row more
-or less, or a copy on another machine or under another account. There it is the contributor's part
-not to blur anyone twice: put new records into a file of their own.
-
-**The ledger** says to whom rows were sent, when, with what promise: facts that are in agreements
-anyway, no answers, no numbers that were sent. For tables, and for a person's part in a plan, an
-entry is written before the first part leaves; single records that a program sends without a plan
-are its own affair. Somebody who is in all of the collections has what `blurfit.budget` adds. All
-waves of a plan are one entry of that sum, with the largest μ among them, since each person is in
-one wave. Promises about different neighbours do not add up, and are told apart. This is about what
-is published; against a database that keeps single submissions their own μ count.
+**An account** remembers which tables it has blurred, by a keyed hash, and what it sent to whom, in
+one SQLite file for its owner alone, in BLURFIT_HOME or ~/.blurfit. It does not see a table with a
+row more or less, nor a copy on another machine or under another account: there it is the
+contributor's duty not to blur anyone twice. Proofs, formulas and limits are in
+`docs/theory/blurred-once.md`. Tested by `server/tests/contributor/test_sending.py`.
 """
 
 import hashlib

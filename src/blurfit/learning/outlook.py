@@ -12,7 +12,7 @@ predictions for such people lie
 from those of the best line, as a root mean square: privacy noise, the sampling of n people, and
 what shrinkage takes off. `without_privacy` is the same without noise.
 
-**Assumed of people**, as `blurfit.learning.denoise` expects of columns that nobody has seen: a
+**Assumed of people**, as `blurfit.learning.shrinkage` expects of columns that nobody has seen: a
 number spreads by 0.59 of half its range (variance 0.35), a yes is as likely as a no, and so are all
 levels; answers are independent of each other; and the features explain 0.3 of the target's variance
 in equal parts. Where people differ less than that, noise weighs more: it is an estimate, not a

@@ -1,23 +1,15 @@
-"""What Newton's last step leaves of the way for the few who give a rare answer.
+"""What Newton's last step leaves for the few who give a rare answer.
 
-How far one step falls short is solved for as if features were Gaussian
-(`blurfit.learning.wave_inference`). Of those with the rarer answer of a yes/no column, or with one
-level, that says nothing: they are few, their log-odds may differ much from others', and the start,
-which is shrunk, has not come near. But by one step their own share of +1 is known,
+`blurfit.learning.wave_inference` solves for what one step lacks as if features were Gaussian. Of
+the rarer answer of a yes/no column, or of one level, that says nothing. But a step tells their
+share of +1, E[p(t)] + E[h(t)]·Δ, t being the start's scores given the answer and Δ how far the step
+changes them. The whole change δ solves E[p(t + δ)] = share. What it adds to the change that is
+estimated already is added to the answer's own coefficient, less the second-order bias of the noise
+on the share; a quarter of its square is counted to the variance, and errors grow by dδ/dΔ. Answers
+follow each other, and those of a quarter of the people and more are left as they are.
 
-    share = E[p(t)] + E[h(t)]·Δ,
-
-t being the start's scores given the answer, which are Gaussian around those of the features' means,
-and Δ how far the step changes them. The whole change δ has E[p(t + δ)] = share. What that adds to
-the change δ' which is told already is put on the answer itself, so that nobody else's scores
-change, less what noise on the share adds to δ on average. A quarter of its square is counted to the
-variance. Errors grow by dδ/dΔ = E[h(t)]/E[h(t + δ)], but for the part of the way from Δ to δ that
-δ' is there already. Answers follow each other, so that what several have in common is put on once.
-Those of a quarter of the people and more are left as they are: there the Gaussian law is near.
-
-Where the share is less than three of its errors from 0 or 1, nearly all have the same label, or the
-noise hides it. Their log-odds could be anything, and their error is 10: as after a regression
-without privacy, one answer of a few people does not take away all others' intervals.
+If the share is less than `SURE_SHARE` of its errors from 0 or 1, the answer's log-odds are unknown,
+and their error is `UNKNOWN`: other coefficients keep their intervals.
 """
 
 import math

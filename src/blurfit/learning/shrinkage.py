@@ -1,29 +1,28 @@
-"""Shrinkage: the point estimate of a model from blurred joint sums.
+"""Shrinkage: models of least expected squared error, from blurred sums.
 
-**The mean alone.** ψ = nμ/p^1.5 says how far the signal stands above the noise
-(`blurfit.theory.planning`). Where ψ is below 1.5, or nμ below 60, nothing but a number's mean can
-be learned, and of a label nothing but its share where nμ is below 40, or below 3.5 for each column:
-the model is that alone (`blurfit.theory.planning.mean_alone`), a mean as `mean_posterior` says, a
-share under a prior that is even from 0 to 1. Public facts alone decide this (`reading`).
+**Which reading** (`shrink`) is decided by public facts alone, by ψ = nμ/p^1.5
+(`blurfit.theory.planning`): the mean or share alone where nothing else can be learned
+(`planning.mean_alone`), else linear Bayes.
 
-**Linear Bayes** (`linear_bayes`) gives the coefficients of least expected squared error that are
-linear in the blurred Σzy. With A = E[zzᵀ] denoised (`blurfit.learning.denoise`), t = Σzy/n and the
-true θ, the blurred sums say
-
-    t = Aθ + (noise of t) + (noise of A)·θ + sampling error,
-
-so with a prior θ ~ (0, P) the best linear reading of t is θ̂ = PA·T⁻¹t, where
+**Linear Bayes** (`linear_bayes`, `bayes_step`). With A = E[zzᵀ] denoised, t = Σzy/n, the true θ and
+a prior θ ~ (0, P), the blurred sums say t = Aθ + (noise of t) + (noise of A)·θ + sampling error, so
+the best linear reading of t is θ̂ = PA·T⁻¹t, where
 
     T = APA + k·E[EΘE] + Var(t) + σ²_res·A/n,      Θ = E[θθᵀ | t],
 
-k the share of the noise in A that denoising left, and Θ found by three passes from P.
+k the share of the noise in A that denoising left, and Θ found by three passes from P. The prior of
+a first model: features explain a share ρ of the target's variance, in equal parts, ρ unknown and
+weighted by how probable it makes t. That of a wave's step θ: the covariance of the last model's
+error, up to a factor between 1/16 and 16 that is weighted alike. So where noise is larger than what
+is left to learn, the last model stays.
 
-The prior says that the centred features explain a share ρ of the target's variance yy in equal
-parts: variance ρ·yy/(p·d_j) for each coefficient, d_j the variance of its column, and 0.36b² for
-the target at the features' means. ρ itself is unknown: twelve points from 0.003 to 1 with prior
-∝ √ρ, of a label times its variance (`_unevenness`), weighted by how probable they make t. Choices,
-not derivations: 0.36, √ρ, the prior share 0.3 ± 0.25 of the largest possible yy, and residual
-variance of at least a fifth of yy.
+**Denoising** (`denoise`, `denoised`) shrinks each mean, variance and covariance toward its value
+without data, as far as its own noise asks. Ranges of means and variances are exact (Bhatia and
+Davis 2000: q² − m² for v in [−q, q], m(q − m) for v in {0, q}); a variance has the prior density ∝
+d^(−1/2); pairs are shrunk by moments; last comes `soft_floor`. No floor and no prior stays as the
+noise vanishes. Of a wave's quadratic the features' diagonal is shrunk toward its mean.
+
+Priors and ranges are choices, set with the American Community Survey in view.
 """
 
 import math
@@ -36,16 +35,14 @@ from scipy.linalg.blas import dtrsm
 from scipy.linalg.lapack import dpotrf
 from scipy.special import ndtr
 
-from blurfit.data import FloatArray
-from blurfit.learning.denoise import (
-    Denoised,
-    denoise,
-    largest_variance,
-    variance_posterior,
-)
+from blurfit.data import BoolArray, FloatArray
 from blurfit.learning.sums import Noise, Submodel
 from blurfit.theory import planning
+from blurfit.theory.forms import JointColumn
 from blurfit.theory.moments import sensitivity
+
+LEAST_VARIANCE = 1e-9  # of the largest: what rounding leaves of a constant column
+
 
 Reading = Literal["linear-bayes", "mean"]
 
@@ -53,6 +50,174 @@ _EXPLAINED = np.geomspace(0.003, 1.0, 12)
 _PASSES = 3
 _MANY, _FAR = 100, 21.0  # entries from which it is worth a look; nats: less probable by 2⁻³⁰
 _MEAN = 0.36  # the prior variance of the target at the features' means
+
+
+_FACTORS = np.geomspace(1 / 16, 16, 9)
+
+
+@dataclass(frozen=True, eq=False)
+class Denoised:
+    """Means and covariance of the features in z-space, and how much of the covariances was kept.
+
+    `kept` is the mean shrinkage factor of the off-diagonal entries: 1 if the noise is negligible.
+    Divide by the columns' weights for units of the columns themselves.
+    """
+
+    mean: FloatArray
+    variance: FloatArray
+    covariance: FloatArray
+    kept: float
+
+    def gram(self, constant: float) -> FloatArray:
+        """Return E[zzᵀ], the constant first: the uncentred second moments."""
+        found = np.empty((len(self.mean) + 1, len(self.mean) + 1))
+        found[0, 0] = constant**2
+        found[0, 1:] = found[1:, 0] = constant * self.mean
+        found[1:, 1:] = self.covariance + np.outer(self.mean, self.mean)
+        return found
+
+
+def denoise(sums: Submodel) -> Denoised:
+    """Return the features' means, and their covariance with a soft floor, by linear Bayes."""
+    gram = sums.gram / sums.count
+    variance = sums.feature_noise.variance / sums.count**2
+    weights = sums.scale[1:]
+    noise_of_mean = variance[0, 1:] / sums.constant**2
+    mean, largest = _means(sums, gram, noise_of_mean)
+    spread = np.empty(len(mean))
+    for j, column in enumerate(sums.features):
+        noise = variance[j + 1, j + 1] + 4 * mean[j] ** 2 * noise_of_mean[j]
+        if column.kind in ("numeric", "hat"):
+            seen = gram[j + 1, j + 1] - mean[j] ** 2
+            spread[j] = variance_posterior(seen, noise, largest[j])
+        else:
+            spread[j] = max(largest[j], least_variance(column, noise_of_mean[j]))
+    pairs = _pairs(sums.features)
+    covariance, kept = _covariances(pairs, gram, variance, mean, spread, noise_of_mean)
+    # Levels of one question alone have no blurred covariances, but shares with noise.
+    noises = variance[1:, 1:][pairs] if pairs.any() else np.diag(variance)[1:]
+    free = 2 * np.median(noises) if len(mean) > 1 else 0.0
+    if free:
+        covariance = soft_floor(covariance, len(weights) * kept / 4 * free)
+    return Denoised(mean, spread, covariance, kept)
+
+
+def soft_floor(covariance: FloatArray, strength: float) -> FloatArray:
+    """Raise each eigenvalue λ to (λ + √(λ² + 4α))/2 > 0, which is nearly λ where it is large.
+
+    It is the most probable matrix under the prior density ∝ det(C)^k if each eigenvalue is seen
+    with Gaussian noise of variance v, with α = kv: maximise k·log x − (x − λ)²/2v.
+    """
+    if not strength:
+        least = 1e-12 * np.trace(covariance) * np.eye(len(covariance))
+        if not dpotrf(covariance - least)[1]:  # what is positive definite stays as it is
+            return covariance
+    values, vectors = np.linalg.eigh(covariance)
+    raised = (values + np.sqrt(values**2 + 4 * strength)) / 2
+    raised = np.maximum(raised, 1e-12 * raised[-1])  # without noise, what rounding leaves
+    found: FloatArray = (vectors * raised) @ vectors.T
+    return found
+
+
+def shrunk(seen: float, noise: float, prior: float, spread: float) -> float:
+    """Return the posterior mean of a number with prior N(prior, spread), seen with this noise."""
+    return float((spread * seen + noise * prior) / (spread + noise))
+
+
+def largest_variance(column: JointColumn, mean: float) -> float:
+    """Bound the variance of a column in z-space at this mean; exact but for numbers and hats."""
+    q = column.weight
+    if column.is_share:
+        return mean * (q - mean)
+    return q**2 - mean**2
+
+
+def least_variance(column: JointColumn, noise: float) -> float:
+    """Return a floor, that of a share which the noise on the mean would hide, at most half a
+    percent: a column that seems constant is never divided by.
+    """
+    of_mean = math.sqrt(noise)
+    hidden = column.weight * of_mean * (1 if column.is_share else 2)
+    most = (0.005 if column.is_share else 0.02) * column.weight**2
+    return max(min(most, hidden), LEAST_VARIANCE * column.weight**2)
+
+
+def variance_posterior(seen: float, noise: float, largest: float) -> float:
+    """Return the posterior mean of a variance d in (0, B] under the density ∝ d^(−1/2).
+
+    It has no scale, and no floor above the noise's own: with people enough a column of any width is
+    read as it is. From 6 deviations on that is what was seen.
+    """
+    if largest > seen > 6 * math.sqrt(noise):
+        return max(seen, LEAST_VARIANCE * largest)
+    grid = largest * np.linspace(0.0025, 1.0, 400) ** 2  # even in √d, as the prior is
+    log = -((seen - grid) ** 2) / (2 * max(noise, 1e-300))
+    weight = np.exp(log - log.max())
+    return float(weight @ grid / weight.sum())
+
+
+def _means(sums: Submodel, gram: FloatArray, noise: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the means: prior sd q/2 around 0, for levels that of a uniform law on the K shares;
+    and the largest variance at each.
+    """
+    sizes: dict[str | None, int] = {}
+    for column in sums.features:
+        sizes[column.group] = sizes.get(column.group, 0) + 1
+    mean, largest = np.empty(len(noise)), np.empty(len(noise))
+    for j, column in enumerate(sums.features):
+        q, seen = column.weight, gram[0, j + 1] / sums.constant
+        if column.is_share:
+            levels = max(sizes[column.group], 2)
+            share = 1 / levels
+            prior, spread = q * share, q**2 * share * (1 - share) / (levels + 1)
+            low, least = 0.0, 0.005 * q**2
+        else:
+            prior, spread, low, least = 0.0, q**2 / 4, -q, 0.05 * q**2
+        mean[j] = min(max(shrunk(seen, noise[j], prior, spread), low), q)
+        largest[j] = largest_variance(column, mean[j])
+        if column.kind == "numeric":
+            largest[j] = max(largest[j], least)
+    return mean, largest
+
+
+def _covariances(
+    pairs: BoolArray,
+    gram: FloatArray,
+    variance: FloatArray,
+    mean: FloatArray,
+    spread: FloatArray,
+    noise_of_mean: FloatArray,
+) -> tuple[FloatArray, float]:
+    covariance = gram[1:, 1:] - np.outer(mean, mean)
+    if not pairs.any():
+        np.fill_diagonal(covariance, spread)
+        return covariance, 1.0
+    of_product = np.outer(mean**2, noise_of_mean)
+    noise = variance[1:, 1:] + of_product + of_product.T
+    return shrunk_pairs(covariance, noise, spread, pairs)
+
+
+def shrunk_pairs(
+    seen: FloatArray, noise: FloatArray, spread: FloatArray, pairs: BoolArray
+) -> tuple[FloatArray, float]:
+    """Shrink the entries `pairs` of a matrix with diagonal d, each by τ²d_id_j/(τ²d_id_j + its
+    noise), τ² by moments, from 0.001 to 0.15; return also the mean of these factors.
+    """
+    scale = np.outer(spread, spread)
+    weight = (noise + 0.04 * scale) ** -2 * pairs
+    excess = float(np.sum(weight * scale * (seen**2 - noise)))
+    common = np.clip(excess / float(np.sum(weight * scale**2)), 0.001, 0.15)
+    factor = common * scale / (common * scale + noise)
+    found = np.where(pairs, seen * factor, seen)
+    np.fill_diagonal(found, spread)
+    return found, float(factor[pairs].mean())
+
+
+def _pairs(features: tuple[JointColumn, ...]) -> BoolArray:
+    """Tell which entries are blurred covariances: not the diagonal, nor two levels of one group."""
+    groups = np.array([column.group or f"\0{j}" for j, column in enumerate(features)])
+    found: BoolArray = groups[:, None] != groups[None, :]
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -322,3 +487,89 @@ def shrink(sums: Submodel) -> Shrunk:
         alone = theta, sums.in_columns(theta), 0.0
         return Shrunk(*alone, variance=target_variance(sums), features=denoise(sums))
     return linear_bayes(sums)
+
+
+@dataclass(frozen=True, eq=False)
+class StepSums:
+    """The blurred sums of a wave's quadratics, the constant's row first.
+
+    Args:
+        count: How many records were summed.
+        gram: ΣM, with what is publicly known written into it.
+        linear: Σp.
+        noise: The law of the noise on `gram`.
+        linear_variance: The variance of the noise on each entry of `linear`.
+        curvature: What a feature's diagonal entry of M is for one record, if features are white.
+        dispersion: φ: the sampling variance of `linear` is φ·ΣM.
+    """
+
+    count: int
+    gram: FloatArray
+    linear: FloatArray
+    noise: Noise
+    linear_variance: float
+    curvature: float
+    dispersion: float
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """θ̂, its posterior covariance, the denoised A for one record, and k, by which the last model
+    was more wrong than it seemed.
+    """
+
+    theta: FloatArray
+    covariance: FloatArray
+    gram: FloatArray
+    factor: float
+
+
+def bayes_step(sums: StepSums, prior: FloatArray) -> Step:
+    """Find the step of least expected squared error, linear in the blurred Σp.
+
+    `prior` is P, the covariance of the last model's error in the coordinates of the sums.
+    """
+    gram, kept = denoised(sums)
+    linear = sums.linear / sums.count
+    weights, theta, second = read_linearly(
+        (np.zeros_like(prior), prior),
+        _FACTORS,
+        gram,
+        linear,
+        np.full(len(linear), sums.linear_variance / sums.count**2),
+        np.full(len(_FACTORS), sums.dispersion / sums.count),
+        lambda second: kept / sums.count**2 * sums.noise.sandwich(second),
+        -(np.log(_FACTORS) ** 2) / 2,
+        with_second=True,
+    )
+    found = weights @ theta
+    spread = second - np.outer(found, found)
+    return Step(found, (spread + spread.T) / 2, gram, float(weights @ _FACTORS))
+
+
+def denoised(sums: StepSums) -> tuple[FloatArray, float]:
+    """Return A for one record, positive definite, and the share of off-diagonal noise left."""
+    seen = sums.gram / sums.count
+    noise = sums.noise.variance / sums.count**2
+    spread = _diagonal(np.diagonal(seen), np.diagonal(noise), sums.curvature)
+    pairs = ~np.eye(len(seen), dtype=bool)
+    gram, kept = shrunk_pairs(seen, noise, spread, pairs)
+    free = 2 * float(np.median(noise[pairs]))
+    return soft_floor(gram, len(seen) * kept / 4 * free), kept
+
+
+def _diagonal(seen: FloatArray, noise: FloatArray, curvature: float) -> FloatArray:
+    """Keep a constant's own entry if it stands above its noise; shrink the features' toward their
+    mean.
+    """
+    found, rest = np.array(seen), slice(1, None)
+    features, of_each = seen[rest], float(noise[rest].mean())
+    of_mean = of_each / len(features)
+    prior = (0.3 * curvature) ** 2
+    mean = (prior * float(features.mean()) + of_mean * curvature) / (prior + of_mean)
+    mean = max(mean, 0.1 * curvature)
+    between = max(float(np.var(features)) - of_each, (0.1 * mean) ** 2)
+    found[rest] = mean + between / (between + of_each) * (features - mean)
+    found[rest] = np.maximum(found[rest], min(0.1 * mean, math.sqrt(of_each)))  # none above noise
+    found[0] = max(seen[0], 3 * np.sqrt(noise[0]), 1e-3 * mean)
+    return found

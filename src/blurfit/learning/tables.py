@@ -45,19 +45,28 @@ would fit their noise. As people grow v falls, and so does λ.
 
 What is drawn is post-processing of the release, and costs no privacy. It has no standard errors:
 whoever computes some from such rows takes noise and model for people.
+
+**Correlations and principal components.** A covariance is C_ij = S_ij/(N ω_iω_j) − m_im_j, with the
+noise variance V_ij + m_i²V_0j + m_j²V_0i; on the diagonal V_0j is added back. To first order
+
+    Var r = Var C_ij/(d_id_j) + r²/4·(Var d_i/d_i² + Var d_j/d_j²) + (1 − r²)²/N,
+
+the last term for sampling. A column whose variance is not above its noise has no correlations.
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from html import escape
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
 from scipy.special import chdtrc, fdtrc
 
 from blurfit.data import BoolArray, FloatArray, IntArray
-from blurfit.errors import InfeasibleError
+from blurfit.errors import InfeasibleError, optional, whole
 from blurfit.learning.sums import Blurred, JointSums, solved
 
 LEAST_CELL = 3.0  # noise deviations that a count must exceed before it is divided by
@@ -440,3 +449,128 @@ def _shares_of_pairs(law: FloatArray, pairs: Sequence[tuple[int, int]]) -> Float
     every = range(law.ndim)
     parts = [law.sum(axis=tuple(a for a in every if a not in pair)).ravel() for pair in pairs]
     return np.concatenate(parts)
+
+
+@dataclass(frozen=True, eq=False)
+class Correlations:
+    """r of each pair of columns, and its standard error; nan where the noise drowns a column."""
+
+    names: tuple[str, ...]
+    values: FloatArray
+    standard_errors: FloatArray
+
+    def to_frame(self) -> Any:
+        """Return a pandas DataFrame with a row for each pair: its correlation, and its error."""
+        i, j = np.triu_indices(len(self.names), 1)
+        names = np.array(self.names, dtype=object)
+        columns = {"one": names[i], "other": names[j], "estimate": self.values[i, j]}
+        errors = {"standard_error": self.standard_errors[i, j]}
+        return optional("pandas").DataFrame(columns | errors)
+
+    def __str__(self) -> str:
+        return _table(self.names, self.names, self.values)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
+
+
+@dataclass(frozen=True, eq=False)
+class Components:
+    """Directions in which the standardised columns differ most.
+
+    `variances` are eigenvalues of the correlation matrix, `directions` their vectors, one a row.
+    Eigenvalues within `noise` of 1 may be the work of the noise alone: it is the edge of the
+    spectrum that the noise on the correlations would have by itself (semicircle, 2·sd·√k).
+    """
+
+    names: tuple[str, ...]
+    variances: FloatArray
+    directions: FloatArray
+    noise: float
+
+    @property
+    def shares(self) -> FloatArray:
+        """Of the total variance."""
+        found: FloatArray = self.variances / len(self.names)
+        return found
+
+    def __str__(self) -> str:
+        heads = [f"{share:.1%}" for share in self.shares]
+        return _table(self.names, heads, self.directions.T)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
+
+
+def _covariances_of(sums: JointSums) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the covariances of the columns v, the variance that the noise left in each, and in
+    those on the diagonal.
+    """
+    weights = np.array([sums.constant, *(column.weight for column in sums.columns)])
+    both = sums.count * np.outer(weights, weights)
+    matrix, variance = sums.matrix / both, sums.noise.variance / both**2
+    mean, of_mean = matrix[0, 1:], variance[0, 1:]
+    covariance = matrix[1:, 1:] - np.outer(mean, mean) + np.diag(of_mean)
+    product = np.outer(mean**2, of_mean)
+    noise = variance[1:, 1:] + product + product.T
+    return covariance, noise, np.diag(variance)[1:] + 4 * mean**2 * of_mean
+
+
+def spreads(sums: JointSums) -> tuple[FloatArray, FloatArray]:
+    """Return the variance of each column v, and what the noise adds to the variance of that."""
+    covariance, _, of_spread = _covariances_of(sums)
+    return np.diag(covariance), of_spread
+
+
+def correlations(sums: JointSums) -> Correlations:
+    """Return the correlations of all columns of a release."""
+    covariance, noise, of_spread = _covariances_of(sums)
+    spread = np.diag(covariance)
+    clear = spread > np.sqrt(of_spread)
+    scale = np.where(clear, spread, np.nan)
+    with np.errstate(invalid="ignore"):
+        found = np.clip(covariance / np.sqrt(np.outer(scale, scale)), -1.0, 1.0)
+        relative = of_spread / scale**2
+        errors = noise / np.outer(scale, scale)
+        errors += found**2 / 4 * (relative[:, None] + relative[None, :])
+        errors += (1 - found**2) ** 2 / sums.count
+    np.fill_diagonal(found, np.where(clear, 1.0, np.nan))
+    np.fill_diagonal(errors, np.where(clear, 0.0, np.nan))
+    return Correlations(tuple(column.name for column in sums.columns), found, np.sqrt(errors))
+
+
+def components(sums: JointSums, count: int | None = None) -> Components:
+    """Return the first few principal components of the correlations, or all."""
+    found = correlations(sums)
+    drowned = [
+        name for name, row in zip(found.names, found.values, strict=True) if np.isnan(row).all()
+    ]
+    if drowned:
+        raise InfeasibleError(
+            f"The noise is larger than the spread of {drowned}: principal components need every "
+            "column's. Collect more records, or allow a larger epsilon."
+        )
+    size = len(found.names)
+    most = size if count is None else count
+    whole(count=most)
+    values, vectors = np.linalg.eigh(found.values)
+    order = np.argsort(values)[::-1][:most]
+    beside = ~np.eye(size, dtype=bool)
+    noise = float(np.sqrt(np.mean(found.standard_errors[beside] ** 2))) if size > 1 else 0.0
+    signs = np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(size)])
+    return Components(
+        found.names,
+        np.maximum(values[order], 0.0),
+        np.ascontiguousarray((vectors * signs).T[order]),
+        2 * noise * float(np.sqrt(size)),
+    )
+
+
+def _table(rows: Sequence[str], heads: Sequence[str], values: FloatArray) -> str:
+    first = max(map(len, rows), default=0)
+    widths = [max(len(head), 6) for head in heads]
+    lines = [" " * first + "".join(f"  {h:>{w}}" for h, w in zip(heads, widths, strict=True))]
+    for name, line in zip(rows, values, strict=True):
+        cells = "".join(f"  {value:>{w}.2f}" for value, w in zip(line, widths, strict=True))
+        lines.append(f"{name:<{first}}{cells}")
+    return "\n".join(lines)

@@ -1,124 +1,40 @@
-"""Standard errors for the last of several waves: the sampling of people, and the noise of privacy.
+"""Standard errors of a last wave's estimates: the sampling of people, and the noise of privacy.
 
-**A residual wave** is a step of weighted least squares. Its sums are joint sums of s(1, f, g), s a
-record's weight and g the last model's error in standard deviations, so `blurfit.learning.inference`
-gives the step θ̃ of g by (1, f) with the two parts of its covariance, refusals included; only that
-Σs² is blurred too, and that the residual's spread is told by Σs²e²/Σs². What is left to say is what
-the step has to do with the line that least squares without weights would give.
+**A residual wave** is a step of weighted least squares on s(1, f, g), so
+`blurfit.learning.inference` gives the step with both parts of its covariance. Added to it:
 
-* **Weights** are 1 for nearly everybody whom the gauge saw (`blurfit.learning.gauge`, the last
-  wave), where it sees well. Elsewhere they bias nothing if the mean is linear; if it is not, the
-  squared bias is at most L·E[(1 − w)g²]/E_f² in all white directions together, both factors being
-  at least what wave 1, which cuts nobody, saw beyond the cut, less twice its noise. The worst is
-  not to be expected of every direction: a share e of it is, in each, which grows from 0.005 to 1 as
-  η does.
-* **The cut** lets only a share s of a step through, by which Σfg is divided. It shifts the constant
-  by at most `clip` and the others by `bend`; and of the start's own error, whose covariance P the
-  belief knows, it leaves the share `out`.
-* **Uneven spread.** The score of a record is p = s·x·(s·g cut), and the sampling variance of Σp is
-  Σppᵀ however errors spread. A robust wave releases it: `_spread_of_slopes` reads it as far as it
-  stands above its noise. Where it was not sent, the sampling part is as large as E[w²f²g²]/E_f
-  says by the gauge, if that is more than what an even spread gives.
+* bias of the weights, at most L·E[(1 − w)g²]/E_f² squared (Cauchy and Schwarz), of which a share
+  that grows with η is expected in each direction;
+* bias of clipping, `clip` and `bend` of `Cut`, and the share `out` of the start's own error;
+* uneven spread: Σppᵀ that the wave released (`_spread_of_slopes`), or E[w²f²g²]/E_f by the gauge.
 
-**People whom no wave saw** (`unseen`). Where bounds of numbers allow people who are far from all
-others, beyond four times their usual ‖f‖, a few of them decide what least squares gives, and weigh
-little here, or their errors are cut, unless r and R reach nearly all that bounds allow (1.5r and
-1.5R). (Answers of yes and no are where they are, and the mean tells how many.)
-Nothing that is released limits what they do, but wave 1, whose noise is large. So errors assume
-that there are none, and say so; and they are refused where there is a sign of them, or where nobody
-could have noticed:
+**People whom no wave saw** (`unseen`). If bounds allow people beyond four times the usual ‖f‖, few
+of them decide least squares and are clipped here. Errors assume that there are none. They are
+refused where the best test of 1 % of people at the bounds, made of the share q beyond 2r that
+gauges and missing weight show and of the energy E that wave 1 saw beyond the law, T = (a·q/σ_q +
+b·E/σ_E)/c, exceeds 1.28, or where such people would be missed more than once in a thousand fits;
+where features have tails (`tail_of`) that bounds allow to go on; and where a wave's own Σ(s·g)²
+shows that R is below most residuals. Levels were chosen on generated populations.
 
-* *Are they seen?* Each gauge tells the share of people so far out, or beyond 2r, and the last wave
-  by Σs² how much weight is missing beside that of people within 2r, of which those at the bounds,
-  F√p from the centre, lose 1 − (r/F)²: together the share q with a deviation of σ_q. (Where
-  gauges tell of people, weights of earlier waves do not count: they were off by a deviation.) Wave
-  1 tells by how much, E, it saw more energy than the law has, of the same people with fresh noise
-  σ_E. One in a hundred at the bounds would make these a = 0.01/σ_q and b = 0.01·F²/σ_E deviations,
-  so the best test of them is T = (a·q/σ_q + b·E/σ_E)/c, c = √(a² + b²), of mean c and deviation 1.
-* *Without a gauge* the law is that of Gaussian features, of the size S that a wave's own Σs²‖f‖²
-  tells. S shows q, too: somebody beyond r adds r² to E[min(f², r²)], so the last wave's is too
-  large by qr²/k, k the share of f² inside, and an earlier one, in whose coordinates it is S_k, sees
-  q(r_k² − r²·(k_k/k)·S_k/S) more than such features. q/σ_q > 2.33 is a sign of tails.
-* *Two levels.* T > 1.28 is a sign, which people give one time in ten if nobody is far out. And T
-  must be below c − 3.09: so one in a hundred at the farthest corner of the bounds is missed once in
-  a thousand fits (seven were seen), and more people hardly ever. Whoever is nearer, as far out in
-  one column alone, may be missed: that the whitening follows such people makes it worse. Where c
-  is below 2.5, luck alone would tell errors, and none are.
-* *Do tails go on?* Features that spread at least twice as widely as Gaussian ones where most people
-  are (`tail_of`) do not end where the noise begins, if bounds allow 3r, or errors have tails as
-  well (`kurtosis_of`, 3.5), for these are cut.
+**A Newton wave.** With Â = ΣM + E and t̂ = Σp + e, the unshrunk step is θ̃ = Â⁻¹t̂, and for the true
+step θ
 
-* *Did the gauge see the errors?* Where people are few its noise may put nearly all of them into the
-  least bins, and R below most errors. A wave whose Σ(s·g)² is above half of what it is if everybody
-  is cut shows that: Gaussian errors do so if R is below their standard deviation.
+    θ̃ − θ = Â⁻¹(Σp − Aθ + e − Eθ),      Cov = Â⁻¹(φΣ_p + V)Â⁻¹,      V = Var(e) + E[Eθθᵀ E],
 
-Of differences within people, whose gauge has one bin far out, the sign has to be 3 deviations
-instead of 1.28: then one fit in a thousand is refused by chance. Then wave 1's errors are told, or
-none. 1.5, four, one in a hundred, the levels, 3r, twice, 3.5 and a quarter (of what r takes away,
-which is in doubt) were chosen on generated populations.
+exactly. Σ_p is at most ΣM if the curve is right (information equality), and Σppᵀ in any case, which
+a robust wave releases. (Â + G)⁻¹ with G = E[EÂ⁻¹E] removes the second-order bias. A data holder's
+waves use the same rows: sampling counts once, and earlier waves are not pooled. Corrections:
 
-**A Newton wave.** With Â = ΣM + E and t̂ = Σp + e, the step without any shrinkage is θ̃ = Â⁻¹t̂,
-and for the true step θ (the Newton step of everybody's sums)
+* *One step is not all* (`_whole_step`): for white Gaussian features the change δ of the scores
+  solves E[(σ(t + δ·x) − σ(t))x] = E[h(t)xxᵀ]q. Errors follow dδ/dq, and ¼(δ − q)² is added.
+* *Wrong curves* (`_as_if_all_counted`): weights bias a wrong curve by b/r³; two Newton waves of
+  different radii tell what the last lacks. After a single one, slopes of labels count as off by
+  0.105.
+* *Clipped counts* (`_cut_counts`): the part of the step that clipping to ±G removed, under a
+  negative binomial law; the square of its half is added to the error.
 
-    θ̃ − θ = Â⁻¹(Σp − Aθ + e − Eθ),
-
-exactly. So its covariance is the sandwich
-
-    Â⁻¹(φΣ_p + V)Â⁻¹,      V = Var(e) + E[Eθθᵀ E],
-
-where θθᵀ is θ̃θ̃ᵀ less what its own variance adds, and Σ_p the sampling variance of Σp. If the
-model's curve is right it is about ΣM: for a record weighted by w = 1/max(1, ‖x‖²) it is E[w²g²xxᵀ]
-= E[w²h·xxᵀ] ⪯ E[w·h·xxᵀ] = E[M] (information equality). Whether it is right or not, it is B =
-Σppᵀ, which a robust wave releases with noise E/ω:
-`_spread_of_slopes` reads B, as far as it stands above its noise. Of people with several rows p is
-the mean over theirs, so that B is clustered by person, and ΣM, by Cauchy and Schwarz, as if each
-had one row. To second order E[Â⁻¹] = A⁻¹ +
-A⁻¹E[EA⁻¹E]A⁻¹, which (Â + G)⁻¹ with G = E[EÂ⁻¹E] takes away.
-
-Whoever holds all rows announces w₀ from the same rows. Nothing changes: for given rows w₀ + A⁻¹Σp
-is the rows' own estimate up to second order in its distance to w₀, whatever w₀ is, and the last
-wave's noise is fresh. So sampling counts once, for all rows, and earlier waves are not pooled.
-
-**One step is not all.** Newton's step q from w₀ is what the mean of the scores at the maximum
-likelihood asks for by the curvature at w₀ alone. For x = (1, f), f white and Gaussian, the change δ
-of the scores by δ·x solves
-
-    E[(σ(t + δ·x) − σ(t))x] = E[h(t)xxᵀ]q,
-
-σ being the curve of the mean, and depends on q alone: it is found as it is, in the space of the
-constant, w₀'s slope and q, to which all expectations in it belong (`_whole_step`). Errors of q
-become those of δ by dδ/dq = H⁻¹E[h(t)xxᵀ], H = E[h(t + δ·x)xxᵀ]: once in classical errors, whose
-middle changes alike, and twice in robust ones and in the noise. Noise on q of covariance N adds
-½Σδ''(q)N to δ, which is −½H⁻¹E[h'(t + δ·x)(xᵀCx)x], C = (dδ/dq)N(dδ/dq)ᵀ: that is taken off, and
-dδ/dq is taken where δ is then. Features are not Gaussian: the square of half of δ − q is added to
-the error. A series in q, as far as its third order, was 0.1 short of a constant that had to move by
-0.83, where one in thirty is positive; and errors without dδ/dq at the end were too small there.
-
-**Wrong curves.** Records far out weigh less (w < 1), which biases nothing if the curve is right. If
-it is not, let e(t) be what the best curve leaves of the mean of y at the score t: a wave finds the
-maximum likelihood's θ less A⁻¹E[(1 − w)e·x]. E[(1 − w)‖x‖] ≤ E‖x‖⁴/r³, so this falls at least like
-r⁻³ where fourth moments exist. If it is b/r³, two Newton waves of radii r₁ < r₂, whose estimates
-are D apart, tell what the last lacks, kD with k = r₁³/(r₂³ − r₁³), at most a half. And of
-elliptical features, among them Gaussian ones, w depends on ‖f‖ alone and e on the score, so that
-A⁻¹E[(1 − w)e·x] is in the plane of the constant and of the model's own slope: D is projected on it,
-in the metric of its covariance, and shrunk by the share of noise in its square. That is put on, and
-the square of its half is added to the error (`_as_if_all_counted`). After a single Newton wave
-nothing tells of it, nor where the one before was too noisy: then slopes of labels, for white
-features, count as off by 0.105 (chosen: `hump` of the lab is by 0.04 to 0.15 at such plans' r).
-
-**Counts that were cut.** Slopes of counts are cut to ±G, and of counts more widely dispersed than
-Poisson's that takes away c = E[(y − e^t − G)₊ | t], most where rates are high: Σp lacks Σc·x, and
-the step A⁻¹Σc·x. For counts of a negative binomial law, of variance m + αm² at the rate m = e^t,
-partial moments are incomplete beta functions, and α is told by φ, with slopes cut alike in it
-(`_cut_counts`), m the rate after the step. The step that is lacking is put on, and errors follow it
-as it follows the step. Another law, or φ's noise, may make it a half of that or one and a half
-times: the square of its half is added to the error.
-
-The estimate is **refused** where d, the spread of the change q·x less what its own error adds, is
-above 1: then another wave is needed. It is refused, too, where noise dominates Â: λ_min ≤ 0, or κ =
-(σ²/2)(tr Â⁻¹ + 1/λ_min)/λ_min ≥ 0.3, or 0.5 for labels: what (Â + G)⁻¹ leaves of its bias is of the
-order κ². (All three were chosen: with 1.5 instead of 1, and with 0.5 for counts, too little was
-covered.)
+The estimate is refused if the spread of the change q·x is above 1, or if the noise dominates Â:
+λ_min ≤ 0, or κ = (σ²/2)(tr Â⁻¹ + 1/λ_min)/λ_min ≥ 0.3 (labels: 0.5). All three were chosen.
 """
 
 import math
@@ -131,22 +47,26 @@ from scipy.special import betainc, expit
 
 from blurfit.data import FloatArray
 from blurfit.errors import InfeasibleError
-from blurfit.learning.beliefs import Belief, known_of
-from blurfit.learning.gauge import (
+from blurfit.learning.beliefs import (
     LEAST_EXPECTED,
+    Belief,
     Cut,
     Law,
     assumed_law,
+    coordinates,
     far_share,
     farthest,
+    known_of,
     kurtosis_of,
     middles,
+    start_of,
     tail_of,
+    undone,
     weight_near,
 )
 from blurfit.learning.inference import Inference, infer, steady
 from blurfit.learning.rare_answers import left_by_step
-from blurfit.learning.steps import StepSums, coordinates, start_of, undone
+from blurfit.learning.shrinkage import StepSums
 from blurfit.learning.sums import Noise, Submodel
 from blurfit.learning.waves import WaveSums, cut_of, cut_share, step_sums
 from blurfit.schema.schema import INTERCEPT

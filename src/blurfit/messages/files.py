@@ -1,27 +1,25 @@
-"""Submissions in files: Parquet, or Arrow's own format, for those who move many at a time.
+"""Submissions in files, Parquet or Arrow, for those who move many at a time.
 
 | column | type |
 | --- | --- |
 | `identifier` | fixed_size_binary(16) |
 | `numbers` | fixed_size_list<float64>[k], for NumPy in place |
 
-The file's metadata say what the numbers are:
-
-| key | value |
+| metadata | value |
 | --- | --- |
 | `blurfit.format`, `blurfit.version` | "blurfit-submissions", "1" |
 | `blurfit.fingerprint` | the agreement's |
 | `blurfit.released` | only where a model has been published from them: which one |
 | `blurfit.held` | "yes", only where whoever wrote the file held the records themselves |
 
-Row groups (Arrow: record batches) hold at most 8 MiB. Noise cannot be compressed, so nothing is;
-Parquet pages carry a checksum, which is verified. A file is written under another name and renamed
-when it is complete, so there are no half-written ones.
+Row groups (Arrow: record batches) hold at most 8 MiB, uncompressed. Parquet pages carry a checksum,
+which is verified. A file takes its name when it is complete.
 
-**Files of strangers** take memory in proportion to their size, whatever they say of themselves. An
-identifier is 16 random bytes, so a file of so many bytes holds at most a sixteenth as many rows.
-What its two columns unpack to is bounded by their rows, other columns are not read, and an Arrow
-file that is compressed is refused: only Parquet says beforehand what it unpacks to.
+**Files of strangers** take memory in proportion to their size, whatever they claim. Identifiers are
+16 random bytes, so a file has at most a sixteenth as many rows as bytes. What its two columns
+unpack to is bounded by their rows, and other columns are not read. A compressed Arrow file is
+refused, because only Parquet states its unpacked size. Tested by
+`tests/messages/test_submission_files.py`.
 """
 
 import os

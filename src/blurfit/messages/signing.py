@@ -1,20 +1,19 @@
 r"""Signatures of a service, by a key that the agreement names: Ed25519 (RFC 8032).
 
-A public key has 32 bytes, as a fingerprint of it would: so the agreement holds the key itself, and
-whoever has the agreement can check a signature without asking anybody. What is signed begins with
-what it is about, so that no signature can be taken for one of another kind:
+The agreement holds the 32-byte public key, so a signature can be checked without asking anybody. A
+signed text begins with its subject, so that no signature passes for one of another kind:
 
     receipt     "blurfit receipt\n" ‖ fingerprint ‖ place ‖ how many ‖ SHA-256(identifiers)
     withdrawal  "blurfit withdrawal\n" ‖ … likewise
     release     "blurfit release\n" ‖ canonical JSON (RFC 8785) of the file without its signatures
 
 The fingerprint has 32 bytes; place is one byte, 0 for the only database, 1 for the first of two and
-2 for the second; how many are 8 bytes, the most significant first; identifiers are 16 bytes each,
-in the order in which they were sent. The file of a release says itself which kind of file it is.
+2 for the second; how many are 8 bytes, big-endian; identifiers are 16 bytes each, in the order in
+which they were sent.
 
-**What a receipt says** is that submissions under these identifiers are stored here. It says nothing
-about their numbers: what comes again under a known identifier is ignored unread, and an answer that
-told equal numbers from others would betray what is stored (`blurfit_server.store.arrivals`).
+A receipt says that submissions under these identifiers are stored here, and nothing about their
+numbers: an answer that told equal numbers from others would betray what is stored
+(`blurfit_server.store.arrivals`). Tested by `tests/messages/test_signing.py`.
 """
 
 import hashlib

@@ -1,8 +1,8 @@
 r"""What a contributor sends: a random identifier, the agreement's fingerprint, and blurred numbers.
 Nothing else about a record ever leaves.
 
-Two forms, both versioned, both exact to the last bit of every float64. What a reader accepts is a
-valid submission; everything else is an `InvalidValueError`. As JSON, an object, or a list of them:
+Submissions have two forms, both versioned and exact to the last bit of every float64. A reader
+raises `InvalidValueError` on anything else. As JSON, an object, or a list of them:
 
     {"format": "blurfit-submission", "version": 1, "identifier": "…", "fingerprint": "…",
      "numbers": [0.25, …]}
@@ -13,74 +13,27 @@ As bytes, numbers little-endian:
 | --- | --- |
 | 6 | 89 42 4C 55 52 0A, "\x89BLUR\n" |
 | 1 | version, 1 |
-| 1 | 1: a whole submission (shares have other codes, below) |
+| 1 | code: 1 a whole submission, 3 a masked share, 4 a seed |
 | 16, 32 | identifier, fingerprint |
-| 8 | k, how many numbers there are |
-| 8k | the numbers, as float64 |
+| 8 | k, the count of numbers |
+| 8k | the numbers, as float64; of a share as integers below 2⁶⁴ |
 
-A batch is 89 42 4C 55 52 53 ("\x89BLURS"), the version in one byte, a zero byte, how many in eight
-bytes, and then as many submissions of one agreement, one after the other.
+A batch is 89 42 4C 55 52 53 ("\x89BLURS"), the version in one byte, a zero byte, the count in eight
+bytes, and then as many submissions of one agreement, one after the other. All messages under one
+agreement have the same length and head, the identifier apart (`Layout`).
 
-All messages under one agreement have the same length and the same head, the identifier apart, so
-that a database can check and take apart thousands at a time (`Layout`).
-
-**Masks.** Where trust is shared between two databases, numbers are masked by 64-bit words from a
-32-byte seed, the same for everyone who has the seed.
-
-    mask(seed)ⱼ = bytes 8j … 8j+7 of AES-256 in counter mode, key = seed, the first counter block
-                  zero, as a little-endian whole number below 2⁶⁴
-
-**Why v + mask says nothing about v.** Were the mask uniform on (ℤ/2⁶⁴)ᵏ, so would v + mask mod 2⁶⁴
-be, whatever v is: adding v permutes the words. AES-256 in counter mode is a pseudo-random generator
-as long as AES-256 is a pseudo-random permutation and the blocks are few: with b = k/2 blocks of 128
-bits its output differs from uniform by at most b²/2¹²⁹, because blocks of a permutation do not
-repeat. For N contributors of d = 128 (k = 8,384, b = 4,192) and N = 2³² that is less than 2⁻⁷².
-Every contributor draws a seed of her own from the operating system, and uses it once, so that no
-counter block is ever used twice under one key.
-
-Nothing here is random: seeds are drawn in `blurfit.contributor.blur`.
-
-**Shares.** One goes to each of the two databases.
+Shares have no form in JSON, whose numbers are too short:
 
 | share | to | words of 64 bits |
 | --- | --- | --- |
-| "masked" | the first database | v + mask mod 2⁶⁴, as many as a submission has numbers |
+| "masked" | the first database | v + mask mod 2⁶⁴, v the numbers in whole grid steps |
 | "seed" | the second database | the mask's 32-byte seed, 4 words |
 
-v are the blurred numbers in whole steps of the grid. With proofs (`blurfit.agreement.numbers`) the
-shares are longer: those of a leader and a helper (`blurfit.proofs.prio3`). Both have the same
-random identifier, by which the databases find what belongs together. The bytes are those above,
-with the codes 3 for "masked" and 4 for "seed", and the numbers as little-endian whole numbers below
-2⁶⁴. There is no form in JSON, whose numbers are too short.
+With validity proofs (`blurfit.agreement.numbers`) both are longer (`blurfit.proofs.prio3`).
 
-**Sealing.** Shares encrypted to the database that they are for: HPKE (RFC 9180), base mode.
-
-    DHKEM(X25519, HKDF-SHA256), HKDF-SHA256, AES-128-GCM
-    info = "blurfit share\n" ‖ fingerprint, 32 bytes ‖ 1 for the first database, 2 for the second
-    sealed = enc, 32 bytes ‖ ciphertext with its tag, 16 bytes
-
-The keys are in the agreement. So whoever ends TLS before a database, or before both of them, sees
-how long a message is and when it came, and neither the share nor the identifier, by which it could
-be found at the other side. `info` binds the agreement and the database: what is sealed for one
-database opens at no other, under no other agreement, and no part of it can be exchanged for
-another's. It authenticates nobody: who may send is what invitations are for, which travel beside
-it. And it is no secret for ever: whoever comes by a database's private key later reads what was
-recorded before.
-
-**Secrets** are what a contributor keeps to withdraw later. Identifiers are their hashes.
-
-    secret of the receipt ─► of row i = SHA-256("blurfit secret\n" ‖ secret ‖ i, 8 bytes)
-                                └─► identifier = 16 bytes of SHA-256("blurfit identifier\n" ‖ it)
-
-The receipt's secret has 256 random bits and stays with the contributor. To whoever does not know it
-the identifiers are as good as random: a database cannot tell them from those of people who kept no
-secret.
-
-**Who may withdraw.** Whoever can name a secret whose hash is the identifier: the contributor, for
-each row by itself. To find a secret for an identifier is to invert a hash of 128 bits. The
-identifier alone would not do: each of two databases knows those at the other, and could then empty
-it of honest people until a victim is left among people that it invented
-(`blurfit_server.store.joint`).
+`docs/theory/shares.md` has masks, seals and withdrawal secrets: the formulas, why a masked share is
+uniform if AES-256 is a pseudo-random permutation, and what a seal does not protect. Nothing here is
+random: `blurfit.contributor.blur` draws seeds, each for one record. Tested by `tests/messages`.
 """
 
 import hashlib

@@ -47,17 +47,14 @@ from blurfit.errors import (
     whole,
 )
 from blurfit.learning.beliefs import Belief, first_belief
-from blurfit.learning.curves import odds_of, on_curve
-from blurfit.learning.denoise import denoise
 from blurfit.learning.inference import Inference, estimates_apart, infer
-from blurfit.learning.next_maps import next_map
 from blurfit.learning.public_features import Balance, Family, PublicFit, fit_with_public_rows
-from blurfit.learning.shrinkage import Reading, linear_bayes, reading, shrink
+from blurfit.learning.shrinkage import Reading, denoise, linear_bayes, reading, shrink
 from blurfit.learning.solver import minimise
 from blurfit.learning.sums import JointSums, Submodel
 from blurfit.learning.tables import Answer
 from blurfit.learning.wave_inference import Collected, unseen, wave_estimates
-from blurfit.learning.waves import WaveSums, learn_wave, learns_mean
+from blurfit.learning.waves import WaveSums, learn_wave, learns_mean, next_map, odds_of, on_curve
 from blurfit.model.model import Link, PublishedModel, WaveShare
 from blurfit.schema.columns import Numeric, Question, is_unsaid
 from blurfit.schema.formulas import Formula

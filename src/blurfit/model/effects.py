@@ -4,33 +4,16 @@
     model.effect("age").plot()
     model.marginal_effects(public_rows)
 
-All of it follows from the coefficients β and both parts of their covariance, C = C_sampling +
-C_privacy, so that the noise of privacy is in every error and in the null law of every test.
+All of it follows from the coefficients β and their covariance C = C_sampling + C_privacy, so the
+privacy noise is in every error and in the null distribution of every test:
 
-**Hypotheses.** Rβ = r is tested by Wald's W = (Rβ − r)ᵀ(RCRᵀ)⁻¹(Rβ − r), W/q ~ F(q, N − d).
+    Rβ = r, q rows:        W = (Rβ − r)ᵀ(RCRᵀ)⁻¹(Rβ − r),   W/q ~ F(q, N − d)
+    AIC, smaller − larger: W − 2q
+    BIC, smaller − larger: W − ln det(N·C_s(C_s + C_p)⁻¹),  C_s, C_p the parts of RCRᵀ
+    average effect:        mean of Λ'(x_iβ)·(∂x_i/∂a)β, covariance GCGᵀ to first order
 
-**Nested models.** A smaller model is a subspace of a larger one's: for any people its columns are
-X' = XA. That is found from the schema alone, on made-up answers: so a line is within a curve of
-the same number, and both questions within their pairs. With R a basis of the vectors that A leaves
-out, the smaller model says Rβ = 0, of which W is the test.
-
-**AIC and BIC, with the noise counted.** What is seen is β, normal around the truth with covariance
-C, so W is twice the logarithm of the likelihood ratio of the two models: AIC(smaller) − AIC(larger)
-= W − 2q. For BIC (Schwarz 1978) the prior has the information of one person, that is covariance
-N·RC_samplingRᵀ, and the information that was seen is (RCRᵀ)⁻¹; Laplace's integral then gives
-W − ln det(N·C_s(C_s + C_p)⁻¹), C_s and C_p being the two parts of RCRᵀ. Without noise that is
-W − q·ln N. With it each direction is worth as many people as are left of N.
-
-**Marginal effects.** With rows x_i that stand for the population and a curve Λ, the average effect
-of one more unit of a number is the mean of Λ'(x_iβ)·(∂x_i/∂a)β, of a yes or of a level the mean of
-Λ(x_iβ at it) − Λ(x_iβ at the reference). Curves, polynomials and products follow the question that
-they are derived from. To first order the covariance is GCGᵀ, G the derivative by β. The rows are
-taken as the population itself.
-
-**Standardised coefficients** are β·s_x/s_y, the spreads s from the same release. To first order
-their variance is that of β times (s_x/s_y)², and (β·s_x/s_y)²/4 times the relative variances of
-s_x² and s_y², of which sampling has 2/N (as of a normal law) and the noise what
-`blurfit.learning.denoise` says.
+The rows x_i of an average effect are taken as the population itself. Derivations, and those of
+standardised coefficients: `docs/theory/questions.md`. Tested by `tests/model/test_effects.py`.
 """
 
 import math
@@ -45,9 +28,8 @@ from scipy.special import expit
 from blurfit.data import FloatArray
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.learning import tables
-from blurfit.learning.denoise import spreads
 from blurfit.learning.inference import Inference, infer
-from blurfit.learning.tables import Answer, Test
+from blurfit.learning.tables import Answer, Test, spreads
 from blurfit.model.tables import Answers, Asked, Bend, limits_of
 from blurfit.schema.columns import Categorical, Numeric, Question
 from blurfit.schema.derived import Curve

@@ -4,18 +4,12 @@
     moments.table("sex", "region", shares="row").test()
     moments.calibrate({"region": {"north": 0.3, "south": 0.5, "west": 0.2}}).mean("income")
 
-Everything here is computed from the published sums, so it costs no privacy
-(`blurfit.theory.moments`); the mathematics is in `blurfit.learning.tables`.
-
-**Numbers on a curve** (an odds ratio is e to a difference of log-odds, a probability the logistic
-curve of one) have intervals that are found before the curve and then bent with it, which keeps them
-within its range; their standard errors are those before it times its slope, to first order.
-
-**Weighting to a known population** (generalised regression, GREG). If the population's means x̄ of
-some questions are known, the mean of y in the population is estimated by ȳ_s + (x̄ − x̄_s)·β, which
-for least squares with a constant is the model's mean response at x̄: its value and its error are
-those of `blurfit.learning.inference`. It removes the bias of who took part as far as the mean of y
-is linear in x, or the reciprocal of the chance to take part is.
+Everything is computed from the published sums, so it costs no privacy (`blurfit.theory.moments`);
+the mathematics is in `blurfit.learning.tables`. Numbers on a curve (odds ratios, probabilities)
+have intervals from before the curve, mapped by it, and standard errors to first order. Weighting to
+a known population (GREG) removes the bias of who took part as far as the mean of y is linear in x,
+or the reciprocal of the chance to take part is: `docs/theory/questions.md`. Tested by
+`tests/model/test_tables.py`.
 """
 
 import csv
@@ -42,10 +36,18 @@ from blurfit.errors import (
     whole,
 )
 from blurfit.learning import tables
-from blurfit.learning.denoise import Components, Correlations, components, correlations
 from blurfit.learning.inference import infer
 from blurfit.learning.sums import Blurred, JointSums
-from blurfit.learning.tables import Answer, Levels, Test, joint_law
+from blurfit.learning.tables import (
+    Answer,
+    Components,
+    Correlations,
+    Levels,
+    Test,
+    components,
+    correlations,
+    joint_law,
+)
 from blurfit.model.summary import aligned, number
 from blurfit.schema.columns import NOT_SAID, Categorical, Numeric, Question, is_unsaid
 from blurfit.schema.derived import Bands, Cross, Curve, Poly, Product

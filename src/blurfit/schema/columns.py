@@ -1,15 +1,12 @@
 """Columns: what people read of each question, and its way from public facts to [−1, 1] and back.
 
-**Words**, in any languages: who asks and why (`About`), and each question (`Wording`). All of it is
-part of the schema, so it is under the agreement's fingerprint: nobody can be shown a question that
-differs from everybody else's. `only_if` names an earlier question, whose answer is compared (=, !=,
-and <, <=, >, >= of a number); the question itself is optional. Whoever is not asked counts, and is
-blurred, like somebody who does not say. Nothing of this is computed with; `docs/survey.md` has an
-example.
-
-**Texts are harmless.** A text is one line, of at most 2,000 characters. Control characters, lone
-surrogates, line separators and the marks that reorder what follows (U+202A to U+202E, U+2066 to
-U+2069) are refused, in names and levels too; everything else is escaped where it is rendered.
+**Words**, in any languages: who asks and why (`About`), and each question (`Wording`). They are
+under the agreement's fingerprint: nobody can be shown a question that differs from everybody
+else's. `only_if` compares the answer to an earlier question (=, !=, and <, <=, >, >= of a number);
+the question itself is optional, and people who are not asked are blurred like people who do not
+say. A text is one line of at most 2,000 characters. Control characters, lone surrogates, line
+separators and marks that reorder text (U+202A to U+202E, U+2066 to U+2069) are refused, in names
+and levels too; everything else is escaped where it is rendered.
 
 **Kinds** of columns:
 
@@ -21,29 +18,10 @@ U+2069) are refused, in names and levels too; everything else is escaped where i
 | `TimeToEvent` | 0 or 1, and the time until then | 2v − 1, and the time as a number; targets only |
 | `Label` | numbers in [lower, upper] | +1 above the threshold, −1 otherwise; for targets only |
 
-Whatever the data are, a feature adds at most 1 to ‖z‖², which is what privacy rests upon: so scales
-come from what everyone knows beforehand, and never from the records.
-
-**Questions that need not be answered** (“prefer not to say”). A feature with `optional = true` has
-one column more, 1 for whoever does not say:
-
-| kind | said | not said |
-| --- | --- | --- |
-| numeric, binary | (z, 0), z in [−1, 1] | (0, 1) |
-| categorical, K levels | one 1 among the first K, 0 | 0 …, 1: one more level |
-
-*The promise stays.* Of a question's columns either all but the last may differ from 0, or the
-last alone: so Σz² ≤ 1, as for a question that must be answered. The bounds ‖x‖ ≤ 1 (`schema`) and
-‖u‖² ≤ ρ² = Σω², one ω² for each question (`theory.joint_form`), hold as they are, and so do all
-sensitivities that are proved from them. Neither the bounds nor the number of columns, nor who is
-counted, depends on what anybody answers: people who do not say have a record like any other, and
-their silence is blurred as an answer would be. (To leave them out would let the number of
-contributors reveal that they were silent.)
-
-*The model stays right.* A number that was not said stands at the middle of its bounds, a yes/no
-between the two; whatever it is that the silent have in common, beyond that, is in a coefficient of
-their own and biases no other. As the product of a question's columns with its last one is 0 for
-everybody, it is not sent. A target must be answered.
+A feature with `optional = true` has one column more, which is 1, and all others 0, for whoever does
+not say. A feature adds at most 1 to ‖z‖², whatever the answers are, because scales come from
+public facts and never from records; silent people count and are blurred like all others. Proofs:
+`docs/theory/records.md`. Tested by `tests/schema/test_columns.py` and `test_unsaid.py`.
 """
 
 import re

@@ -10,26 +10,13 @@
 | `Product("age", "region")` | one for each level | the number at one's own level, 0 at the others |
 | `Condition("works", "hours", above=0)` | one | ±1: a number is above it, or a choice is a level |
 
-Nobody is asked anything more. The definition is part of the schema, and so of the agreement and its
+Nobody is asked anything more. Definitions are part of the schema and of the agreement's
 fingerprint; edges, knots, thresholds and levels are public and stated beforehand, never taken from
 answers. A question that is asked only for what is derived from it is one of the schema's `sources`.
+Optional answers have no derived columns: what the silent would have said is unknown.
 
-**Hats** are linear B-splines. With knots κ₁ < … < κ_K, a number between κ_j and κ_{j+1} has
-B_{j+1} = (x − κ_j)/(κ_{j+1} − κ_j), B_j = 1 − B_{j+1} and zeros elsewhere; beyond the first and the
-last knot it is at that knot. So Σ β_jB_j is the curve that is β_j at κ_j, straight between knots.
-
-**The promise stays.** Each of them adds at most 1 to ‖z‖², as a question does. One-hot columns have
-norm 1, and the one-hot code of a pair of levels is one-hot. |v₁v₂| ≤ 1, and ‖v·e_k‖ = |v| ≤ 1.
-Hats are at least 0 and sum to 1, so ΣB² ≤ (ΣB)² = 1, attained at a knot. |P_k| ≤ 1 on [−1, 1]
-(Legendre), attained at 1; a polynomial of degree d is d columns, and has d times the budget of one.
-So a derived column is a question like any other for the bounds ‖x‖ ≤ 1 and ρ² = Σω²
-(`blurfit.schema.columns`, `blurfit.theory.forms`), and the sensitivities proved from them hold as
-they are: a record is still one vector z within the ball, whatever function of the answers its
-entries are. In floating point a product of two numbers within [−1, 1] is within [−1, 1], since
-rounding keeps order; B_j is computed first, and B_{j+1} = 1 − B_j then is exact (below ½ the first
-difference was, else the second is, by Sterbenz), so that ΣB = 1 to the last bit; P_k is cut.
-
-Answers that need not be given have no derived columns: what the silent would have said is unknown.
+Each adds at most 1 to ‖z‖², as a question does, so every sensitivity stays. Hats, the proof and its
+floating point are in `docs/theory/records.md`. Tested by `tests/schema/test_derived.py`.
 """
 
 from collections.abc import Mapping, Sequence

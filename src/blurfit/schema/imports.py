@@ -3,8 +3,6 @@
 Nothing is guessed. A number needs public bounds and a choice needs its levels; where a file does
 not say them, the refusal names each question that lacks something, all of them at once.
 
-**Frictionless Table Schema**, in and out: what other tools know about the columns of a table.
-
 | Table Schema | here |
 | --- | --- |
 | integer, number, year with constraints.minimum and maximum | numeric, with these bounds |
@@ -12,13 +10,9 @@ not say them, the refusal names each question that lacks something, all of them 
 | string, or a number, with constraints.enum (or categories) | categorical |
 | constraints.required = false | optional; where nothing is said, everybody answers |
 | title, description | title, question |
+| "blurfit", which other tools ignore | all else, so that what was written here is read unchanged |
 
-What Table Schema has no word for (languages, hints, units, labels, sections, the target) is written
-under "blurfit", which other tools ignore: so what was written here is read back unchanged.
-
-**XLSForm**, the spreadsheets in which many surveys are written (ODK, KoboToolbox, SurveyCTO).
-
-| XLSForm | here |
+| XLSForm (ODK, KoboToolbox, SurveyCTO) | here |
 | --- | --- |
 | integer, decimal, with a constraint such as `. >= 18 and . <= 90` | numeric; else not eligible |
 | range, with parameters start and end | numeric |
@@ -29,12 +23,11 @@ under "blurfit", which other tools ignore: so what was written here is read back
 | required | everybody answers; all else may be left unsaid |
 | relevant, such as `${kids} = 'yes'` | asked only of these; otherwise it is not said |
 | form_title in settings | the title |
+| notes, calculations, what a device knows (start, deviceid …) | left out |
 
-Notes, calculations and what a device knows by itself (start, deviceid …) are left out.
-
-**A table of records** (`TableGlance`) says which columns there are and of what kind. It says
-nothing about bounds: those of the data are somebody's data, so they are neither read nor shown.
-The choices that occur are shown to the table's owner alone, who says which choices there are.
+**A table of records** (`TableGlance`) says which columns there are and of what kind, and nothing
+about bounds: those of the data are somebody's data. The choices that occur are shown to the table's
+owner alone, who says which choices there are.
 """
 
 import json

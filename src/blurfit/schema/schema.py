@@ -21,25 +21,13 @@ In a file, for `Schema.from_toml`:
     lower = 0
     upper = 200000       # above = 37000 makes it a label
 
-What people read (title, purpose, questions, labels …) is described in `blurfit.schema.columns`. A
-table [terms] beside it, with what is planned to be promised, is for `blurfit agree` and
-`blurfit forecast`.
+`blurfit.schema.columns` has what people read (title, questions, labels …). A table [terms] beside
+it is for `blurfit agree` and `blurfit forecast`.
 
-**Units.** A column is v = a·x + b of the user's value x, and the target's v_y = a_y·y + b_y. So a
-model v_y = θ₀ + Σ θⱼvⱼ says, in the user's units,
-
-    y = (θ₀ + Σ θⱼbⱼ − b_y)/a_y + Σ (θⱼaⱼ/a_y)·xⱼ,
-
-an affine map of θ: covariances follow it. For a label y is its probability, (v_y + 1)/2.
-
-**Reference levels.** The levels of a categorical, and the hats of a curve, sum to one, as the
-constant does. A model that has a coefficient for each of them is written with contrasts instead:
-each level against a reference, whose own coefficient moves into the constant. Alike for whatever
-else repeats itself: the pairs of a `Cross` beside its own questions become interactions, those of a
-reference level being left out, and a number at each level beside the number itself becomes the
-difference from the reference level's slope. Each column that is left out is a sum of others, so
-predictions stay the same. A product beside both of its questions is told in their units:
-(a₁x₁ + b₁)(a₂x₂ + b₂) = a₁a₂·x₁x₂ + b₂v₁ + b₁v₂ − b₁b₂, of which all but the first is theirs.
+**Units.** With columns v = a·x + b of the user's values x, and v_y = a_y·y + b_y, a model
+v_y = θ₀ + Σ θⱼvⱼ says y = (θ₀ + Σ θⱼbⱼ − b_y)/a_y + Σ (θⱼaⱼ/a_y)·xⱼ, an affine map of θ. Columns
+that are sums of others are left out, each level compared with a reference (`independent`);
+predictions stay the same. `docs/theory/records.md` has the proofs. Tested by `tests/schema`.
 """
 
 import math

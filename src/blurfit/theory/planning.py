@@ -488,7 +488,7 @@ def choose_shares(
     `_CURVE_SHARES`. Numbers: where nμ < 48 or ψ < 1, or nμ < 60 and ψ < 1.5, three waves after the
     first, in bounds that fit the target's mean better and better: they learn the mean alone, but
     from nμ = `ENOUGH_FOR_LAST` on the last, with half of μ², looks for slopes, if what was released
-    before says that the bounds are not far too wide (`blurfit.learning.next_maps.next_map`). Else
+    before says that the bounds are not far too wide (`blurfit.learning.waves.next_map`). Else
     seven waves, in which the noise falls as the map improves, each after a gauge; of these the
     second finds the target's mean and spread, before any slope, where ψ < `ENOUGH_FOR_SLOPES` or nμ
     < `ENOUGH_FOR_MEANS`. With very many people four, of which the last, whose noise is what

@@ -1,40 +1,28 @@
-"""Answers and refusals: their headers, what is kept as it is sent, which pages may read them, how
-many have come, signatures, and the reader's language.
+"""Answers and refusals: headers, kept responses, origins, counts, signatures and languages.
 
-An exception that nobody handles is answered 500 with a name, under which the log has its traceback.
-Neither addresses nor anything that was submitted is logged.
+An unhandled exception is answered 500 with a name, under which the log has its traceback. Neither
+addresses nor anything that was submitted is logged.
 
-**Constant answers.** Agreements, plans, models, moments, statements and pages never change; a model
-that is still to be signed changes when a signature comes. Each is kept plain and compressed, with
-the tag by which browsers ask whether it is still what they have (RFC 9110, `If-None-Match`). A long
-one is made in turn (`blurfit_server.service.limits`), once for all who wait for it.
+**Constant answers** (agreements, models, statements, pages …) are kept plain and compressed, with
+an `ETag` (RFC 9110). A long one is made in turn, once for all who wait for it.
 
-**Other origins (CORS).** The page that a contributor sees comes from one database and sends a share
-to the other as well. A browser lets it do so only if the other service says that it may: for the
+**Other origins (CORS).** A contributor's page sends shares to both databases: allowed for the
 places in `CROSSING` alone, and for the two origins that the agreement names.
 
-**Counts.** Whoever watches an exact count sees when each person sends, to the millisecond, and may
-know who was at their device then. So from a hundred on a count is told in two digits, rounded down:
-it changes with every tenth to hundredth arrival, and then tells that somebody came, and not who.
-Two facts are never rounded away: that a quorum is reached, and how many are in what is published,
-which the model says anyway. Prometheus gets rounded counts, too, unless it sends a token that is
-good for `read`. Counters stand in memory that forked processes share: each worker adds to a row of
-its own, and whichever is asked tells the sums. A worker that takes the place of one that died goes
-on with its row, so no count ever falls while the service runs.
+**Counts.** Exact counts would show when each person sends. So from a hundred on a count has two
+digits, rounded down: it changes with every tenth to hundredth arrival, and then tells that somebody
+came, and not who. Two facts are never rounded away: that a quorum is reached, and how many are in
+what is published. Prometheus gets rounded counts, too, unless it sends a token that is good for
+`read`. Counters stand in memory that forked processes share, a row for each worker; a new worker
+goes on with the row of the one that died, so no count falls while the service runs.
 
-**Signatures.** Where an agreement names its key, a service signs receipts and withdrawals when it
-gives them, and publications when they are first asked for; those are kept in the store. Two
-databases hand each other their signatures once the result is at both. A service that has lost the
-private key refuses further submissions before any of them is stored, since nobody would take its
-acknowledgement for one. What is there can still be published, unsigned.
+**Signatures.** Where an agreement names its key, receipts and withdrawals are signed when given,
+publications when first asked for, and two databases hand each other theirs. A service without the
+private key refuses submissions before any is stored; what is there can be published, unsigned.
 
-**Languages.** A sentence is written in English where it is made. `sentences.de.po` has its German,
-as pairs of templates in gettext's format, in which {1}, {2} … stand for what is put in. A text is
-taken apart into instances of these templates, and put together again in the other language: numbers
-as they are written there, parts that are templates themselves translated too, and all else as it
-is. A text becomes German only as a whole; one that has no German stays English. The words of the
-pages are English in `pages/*.en.js`; those of other languages are made of these and of
-`pages.de.po`.
+**Languages.** Sentences are English where they are made. `sentences.de.po` pairs templates, in
+which {1}, {2} … stand for what is put in. A text becomes German only as a whole; one that has no
+German stays English. The pages' words are in `pages/*.en.js`, and in `pages.de.po`.
 """
 
 import gzip

@@ -1,8 +1,6 @@
 """The database as a service: collect over HTTP, lose nothing, publish once; in one process, in
 several behind one port, or in a thread.
 
-Each endpoint declares where it is and what it answers (`blurfit_server.service.operations`):
-
 | what | who | where |
 | --- | --- | --- |
 | send submissions | contributors | `blurfit_server.service.intake`, past the router |
@@ -11,24 +9,18 @@ Each endpoint declares where it is and what it answers (`blurfit_server.service.
 | publish together, and what happens by itself | the other database | `peers` |
 | pages for people | anyone | `endpoints` |
 
-**The end.** A service that is told to end does so within ten seconds: requests have five, and then
-what is waiting is committed. A thread that still computes is not waited for. Whatever it was doing
-was acknowledged to nobody, and a transaction that is broken off never happened.
+**The end** takes at most ten seconds: requests have five, then what waits is committed. A thread
+that still computes was acknowledged to nobody, and a broken transaction never happened.
 
-**Several processes**, each a whole service, all of them on one store. A parent binds the port,
-forks the workers, starts another where one has died, passes signals on to them, and ends within ten
-seconds. It opens no store and answers nobody; if it is killed, the workers notice and end, too.
-Each worker has a listening socket of its own on the same port (SO_REUSEPORT). The parent keeps all
-of them open: those who wait at the socket of a worker that died are answered by the one that takes
-its place. Where sockets cannot share a port, the workers share one socket.
+**Several processes**, each a whole service on one store. A parent binds the port, forks workers,
+replaces dead ones and passes signals on; it opens no store. Each worker listens on a socket of its
+own (SO_REUSEPORT), which the parent keeps open, so that those who wait at a dead worker's socket
+are answered by its successor; elsewhere they share one. Rates and counts stand in shared memory;
+connections, bodies and kept answers are bounded in each worker. Each worker counts what came its
+way, so a wave may take some more than its quorum before one of them sees that it is full.
 
-Requests of an address and counts for Prometheus stand in memory that all share. Connections, bytes
-of bodies and kept answers are bounded in each worker. A step of a collection is one transaction, so
-it is harmless that every worker looks after them. Each counts what came its way, so a wave may take
-some more than its quorum before one of them sees that it is full.
-
-**Logs** are for people or for machines: one line for each event, with its time and level. Neither
-addresses nor anything that was submitted is logged, unless the access log is asked for.
+**Logs**: one line for each event, with its time and level, and no addresses (unless the access log
+is asked for) nor anything that was submitted.
 """
 
 import ctypes

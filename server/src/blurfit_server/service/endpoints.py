@@ -1,13 +1,9 @@
-"""What anyone may read and contributors may do, how it is told who may do more, and the pages.
+"""What anyone may read and contributors may do, who may do more, and the pages.
 
-`{fingerprint}` is that of a course, or of one of its waves.
-
-**Pages** are static files, read once, served with headers under which they can ask nobody else.
-There is no build step. A page is a title and what is within its frame, which all share, with the
-scripts that it imports named at once, so that they come together. It reads its address (an
-invitation is after #) and asks the service for the rest, as any other program would; it computes no
-statistics. Its policy allows scripts, styles and requests of this service alone, none of them
-inline, and no text may become HTML.
+`{fingerprint}` is that of a course, or of one of its waves. **Pages** are static files, read once,
+without a build step. A page reads its address (an invitation is after #) and asks the service for
+the rest; it computes no statistics. Its policy allows scripts, styles and requests of this service
+alone, none of them inline, and no text may become HTML.
 """
 
 import asyncio

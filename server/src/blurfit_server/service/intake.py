@@ -1,16 +1,13 @@
 """Take submissions, one or many, as JSON or as bytes, and answer once they are on disk.
 
-**The short way.** Most requests are these, so they go past the router. How long a body may be
-follows from the agreement. Long JSON is read in turn, one body at a time, and so is found out
-whether a large batch is known already: such requests wait for each other, and nobody else waits.
+**The short way.** Most requests are these, so they go past the router. The agreement bounds the
+length of a body. Long JSON is read in turn, one body at a time.
 
 **Group commit.** A durable commit costs about the same for one submission as for a thousand, so
-arrivals wait a moment for each other, whoever arrives while one commit is under way goes into the
-next, and each is answered once the commit that holds it has returned. Each collection has a lane of
-its own, in which one commit follows another. SQLite takes one writer at a time, and so there is one
-thread for all lanes: they take turns, a group each, so that however much comes to one collection,
-the others wait for no more than one group of it. PostgreSQL takes several: there a collection whose
-row somebody holds locked keeps one thread, and the others write meanwhile.
+arrivals wait a moment for each other, and each is answered once its commit has returned. Each
+collection has a lane of its own. SQLite takes one writer at a time: one thread serves all lanes in
+turn, a group each, so that others wait for no more than one group of a busy collection. On
+PostgreSQL a collection whose row is locked keeps one thread, and the others write meanwhile.
 """
 
 import asyncio

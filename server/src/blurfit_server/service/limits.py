@@ -1,8 +1,5 @@
 """How much anyone may take: connections, requests of an address, memory for bodies, and time.
 
-**Connections** cost little before any request of them reaches the service. uvicorn's protocol has
-no bound for a head, nor for how many connections somebody holds; the subclass here has:
-
 | bound | beyond it |
 | --- | --- |
 | bytes and lines of a head, trailers included | 431, and the connection is closed |
@@ -12,27 +9,20 @@ no bound for a head, nor for how many connections somebody holds; the subclass h
 | connections of one address, and of all | 503, closed |
 | requests of one address | 429, closed before any of it is read |
 
-Deadlines are checked by one sweep over all connections, so that a request costs two readings of the
-clock and no timer. Connections between two requests are uvicorn's, which closes them after five
-seconds.
+One sweep over all connections checks deadlines. uvicorn closes idle ones after five seconds.
 
-**Rates.** A bucket fills at a steady rate and holds a burst. What is counted is work and not
-requests: a batch costs as much as the requests that it stands for (`ROWS_OF_A_REQUEST`), and so do
-a long body and a long answer (`BYTES_OF_A_REQUEST`, `JSON_OF_A_REQUEST`). All that is known of a
-bucket is when it will be full again:
+**Rates.** A bucket fills at a steady rate and holds a burst; a batch, a long body and a long answer
+cost as much as several requests (`ROWS_OF_A_REQUEST`, `BYTES_OF_A_REQUEST`, `JSON_OF_A_REQUEST`).
 
-    left(now) = burst − rate · (full − now)
+    left(now) = burst − rate · (full − now),    and a cost c moves full to max(now, full) + c/rate
 
-and what costs c moves it to max(now, full) + c/rate. These times stand in two rows of a table, at
-places given by a keyed hash of the address. Somebody whose places are taken in both rows by others
-who ask for much would have to wait with them; two rows of 2¹⁹ places make that rare, and since the
-hash has a key nobody can bring it about. So no address is kept anywhere, and nothing has to be
-forgotten. The table is in memory that all processes forked from this one share: the workers of a
-service keep to one limit.
+Times `full` stand in two rows of 2¹⁹ places, at a keyed hash of the address: a collision in both is
+rare, and nobody without the key can bring it about. So no address is kept, and nothing has to be
+forgotten. All workers share the table.
 
-**Bodies** are read within bounds of size, time and kind. Whatever the path, a body is held in one
-`Allowance` of memory from its first byte to the answer, and paid for by the size that is stated,
-before any of it is read. Long JSON is read in turn.
+**Bodies** are bounded in size, time and kind. Each is held in one `Allowance` of memory from its
+first byte to the answer, paid for by the stated size before any of it is read. Long JSON is read in
+turn.
 """
 
 import asyncio

@@ -1,26 +1,20 @@
-"""Two databases over HTTP: what the first asks the second, what the second answers, and the driver
-of whatever is still to be done.
+"""Two databases over HTTP: what the first asks, what the second answers, and the driver of tasks.
 
-What each of them may do, and writes down, is in `blurfit_server.store.joint`, with why that is
-safe; here is the wire, which may break at any step. Whatever gets no answer is asked again, and
-whoever drives (`Jobs`) may be killed anywhere, and drive again. The wire has a token for this
-course (`blurfit.protocol.for_agreement`), compared in constant time, and TLS where it leaves the
-machine. The other database is a stranger: what it answers has a bound in bytes, pages and seconds.
+What each may do is in `blurfit_server.store.joint`. The wire may break at any step: whatever gets
+no answer is asked again. It has a token for this course (`blurfit.protocol.for_agreement`),
+compared in constant time, and TLS where it leaves the machine. The other database is a stranger:
+its answers are bounded in bytes, pages and seconds.
 
 **Proofs** are verified by the draft's ping-pong topology (section 5.7.1), `BATCH` contributors at a
-time, before the set is fixed. What is answered follows from the shares, the key and the half that
-was sent, and a verdict is written once: so a batch may be asked again, and no verdict changes.
-Whoever sends another half afterwards learns whether it fits, which it does by chance once in 2⁶⁴.
-The key follows from the secret that both services share, which no contributor knows (section 9.1);
-it is written down before the first proof is looked at.
+time, before the set is fixed. A verdict is written once, so a batch may be asked again. Whoever
+sends another half afterwards learns whether it fits, which it does by chance once in 2⁶⁴. The key
+follows from the secret that both services share, which no contributor knows (section 9.1); it is
+written down before the first proof is looked at.
 
-**Jobs.** One driver does what the store's outbox says (`blurfit_server.store.database`). Every
-service on the store may drive: to do something twice changes nothing. Each course has a thread of
-its own while there is something to do, so a database that hangs keeps nobody else waiting. What
-fails is tried again, soon and then less often. Each outcome is a line of the log.
-
-Where a course has one database, those whose arrival filled a wave are answered when the next one is
-open, so nobody who sends one part after the other blurs for a wave that is full.
+**Jobs** does what the store's outbox says (`blurfit_server.store.database`). Every service on the
+store may drive, a thread for each course that has something to do; what fails is tried again, soon
+and then less often. Where a course has one database, those whose arrival filled a wave are answered
+when the next one is open, so nobody blurs for a wave that is full.
 """
 
 import asyncio

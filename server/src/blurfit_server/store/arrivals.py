@@ -1,13 +1,11 @@
-"""What comes, what goes, and who may do more: groups of arrivals, each in one transaction,
-withdrawals, and the tokens of those who administer.
+"""Groups of arrivals, each in one transaction, withdrawals, and the tokens of administrators.
 
     bytes of several requests ─ join ─► one table ─ screen ─► transaction
 
-An arrival is accepted as a whole, or refused and nothing of it kept. All of a group are screened at
-once, before the transaction begins, so nothing that no honest contributor sends is ever stored
-(`blurfit.learning.sums`). Most groups are all new, so that is tried first: one statement takes all
-the identifiers. Otherwise the transaction is undone, and in another one each arrival is looked at
-in turn:
+An arrival is accepted as a whole, or refused and nothing of it kept. A group is screened before the
+transaction begins, so nothing that no honest contributor sends is ever stored
+(`blurfit.learning.sums`). Most groups are all new, so one statement takes all the identifiers; if
+it fails, each arrival is looked at in turn in another transaction:
 
 | every identifier | then |
 | --- | --- |
@@ -19,48 +17,20 @@ What came first under an identifier stays, and whatever comes later under it is 
 that told equal numbers from others would let whoever knows an identifier, as each of two databases
 does, test guesses of what the other one holds.
 
-Withdrawals
------------
-Whoever withdraws proves that she sent it (`blurfit.messages.submissions`). In one transaction,
-which holds the course's row as publishing does, her row is taken out of its block, whose sums are
-added up anew from the rows that are left, and her identifier is written down as withdrawn. So,
-killed anywhere, she is in the sums or out of them; of a withdrawal and a publication that race, one
-comes first, and the other finds it done. To withdraw twice is to withdraw once.
+**Withdrawals.** Whoever withdraws proves that she sent it (`blurfit.messages.submissions`). One
+transaction takes her row out of its block and writes her identifier down; it stays taken, and the
+invitation stays used. Rows of one receipt are taken out of `BLOCKS_AT_ONCE` blocks at a time. It is
+possible while the wave takes submissions or is paused, but not in a wave of two databases that is
+released at its quorum and has that. Reasons, and what stays: `docs/theory/one-release.md`.
 
-**Many at once.** Rows of one receipt may be scattered over all blocks. A transaction takes out what
-is in `BLOCKS_AT_ONCE` of them, and others write before the next: between two transactions the state
-is that after a withdrawal of the rows that were reached. So whoever is killed there asks for the
-same again, and if the wave closes there, whoever asked is told which are out and which stay.
-
-**Until when.** As long as the wave takes submissions, or is paused. Once it is fixed, so is its
-set: a second database has told the first whose shares it holds, sums are published, a file may have
-been exported. And somebody with many invitations could otherwise take a wave below its quorum when
-nobody can join any more. For the same reason nobody leaves a wave of two databases that is released
-at its quorum once it has that: they may be publishing it.
-
-**She cannot come back.** Her identifier stays taken, and the invitation stays used. The database
-has seen one blur of her record; a second one would be another look at it, and the two together have
-√2 times the μ of one (`blurfit.theory.gaussian`). Nothing here could tell another blur of hers from
-another person's, so nobody is let in for her.
-
-**Two databases.** What one of them does not hold is in no common set
-(`blurfit_server.store.joint`), so one that has withdrawn her share is enough.
-
-**What stays.** The identifier, that somebody withdrew, and her old row wherever it was copied to:
-backups, PostgreSQL's dead rows until they are cleaned up, a log that has not been overwritten.
-
-Tokens
-------
-The administrator's token, made at the first start, is good for everything. Further tokens, each
-with a name, are good for what they were made for:
+**Tokens.** The administrator's, made at the first start, is good for everything. Further ones, each
+with a name, are good for what they were made for; the store keeps their SHA-256, and what was asked
+for with each and its outcome. Nothing that contributors do is there.
 
     open      propose, open, pause, resume and close collections and plans
     invite    keep invitations
     publish   publish, which also closes
     read      the audit log
-
-Of a token the store keeps the SHA-256 (`blurfit.protocol`). What was asked for with a token is
-written down with its outcome. Nothing that contributors do is there.
 """
 
 import time

@@ -1,19 +1,14 @@
 """What came, and from whom: identifiers, and submissions in blocks with their sums.
 
-**Identifiers** go to the database as one string of 16 bytes each, and are taken apart there: one
-statement for thousands of them, during which Python is free to read the next requests. A set is an
-array of rows of 16 bytes. On its way from the first of two databases to the second it is one bit
-for each of those whom the second holds, in order. A database takes no more shares than
-`MOST_SHARES`, so that whoever sends more keeps others from coming, and never a collection from its
+**Identifiers** go to the database as one string of 16 bytes each: one statement for thousands. A
+set travels to the second database as one bit for each of those whom it holds, in order. A database
+takes at most `MOST_SHARES` shares, so that an excess keeps others out, and no collection from its
 end.
 
-**Blocks** hold submissions as they came, some hundreds in a row, each with its sums. A block is
-written once, in the transaction that takes its identifiers, so it neither loses nor doubles
-anything that they do not. Its checksum covers count and sums: whoever learns from the sums checks
-them and need not read the numbers again. Whenever there are many small ones they are put together
-into one, in one transaction that removes exactly what it read. Two services that try it at once get
-different blocks, because a row can be removed only once. Within a block rows are in the order of
-their identifiers, which are random: nothing there tells who came before whom.
+**Blocks** hold submissions, some hundreds in a row, each with its sums and a checksum of count and
+sums. A block is written once, in the transaction that takes its identifiers. Many small ones are
+merged in one transaction that removes exactly what it read. Rows are in the order of their random
+identifiers: nothing there tells who came before whom.
 """
 
 import hashlib

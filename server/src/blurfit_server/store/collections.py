@@ -1,8 +1,7 @@
 """Courses and their waves: what was opened, how far it is, until when, and who is invited.
 
-A **course** is what was opened under one document. An agreement is the course of one wave, which is
-released *by hand*, when the administrator publishes it; a plan is the course of several, each of
-which is released *at quorum*, by itself.
+A **course** is what was opened under one document: an agreement is the course of one wave, released
+*by hand*; a plan that of several, each released *at quorum*, by itself.
 
 ::
 
@@ -12,32 +11,24 @@ which is released *at quorum*, by itself.
 
     wave    collecting ─► fixed ─► released, or dropped                  and never back
 
-A wave is *fixed* when nothing more is taken: whose submissions it has never changes again. A course
-has at most one wave that collects, the last one. It has *ended* when nothing will be released any
-more; then it has a model, or a reason why there is none. `blurfit_server.store.release` takes it
-from state to state, with the other database where there are two (`blurfit_server.store.joint`).
+At most one wave collects, the last one. A *fixed* wave takes nothing more. An *ended* course
+releases nothing more, and has a model or a reason why there is none.
 
 **One row.** Whatever changes a course, its waves or their submissions holds the course's row until
-it commits, shared (arrivals) or alone (everything else), and reads their state after that. So they
-come one after the other, in whichever process.
+it commits, shared (arrivals) or alone (everything else), and reads their state after that.
 
-**Dates.** From a moment on, by the clock of the database, nothing is taken any more. No timer
-closes anything: the row holds the date, and the transaction that takes submissions compares that
-with the database's clock, so a service that hangs, was stopped or has a wrong clock takes nothing
-late. While submissions are taken the date may be moved, or be taken away. Once it has come a course
-by hand is closed for good, as if by hand. A course at quorum ends: its open wave is released if it
-has its quorum, and dropped otherwise; one that is paused or held ends when it is resumed. Where a
-course was closed before its date, the date is forgotten: so a date that is past is when it closed.
-Two databases have a date each; whoever comes between the two reaches one database alone and is left
-out, so they should be the same. Whether a course is paused, and its date, depend on nobody's
-answers, and nothing is published of what a wave holds before it is fixed, so no promise changes.
+**Dates.** From a moment on, by the database's clock, nothing is taken. The transaction that takes
+submissions compares the date, so no timer, and no service's clock, matters. The date may be moved
+or removed while submissions are taken. Once it has come a course by hand is closed for good; one at
+quorum ends, its open wave released if it has its quorum and dropped otherwise; a paused or held one
+ends when it is resumed. A course that was closed before its date forgets the date. Two databases
+have a date each, which should be the same: whoever comes between the two is left out. Pauses and
+dates depend on nobody's answers, and nothing is published of a wave before it is fixed, so no
+guarantee changes.
 
-**Invitations belong to the course**, for all of its waves, and each is good in one wave alone,
-which a lot decides (`blurfit.agreement.mechanisms`). One that was used is gone: whoever was invited
-once takes part once.
-
-**Roles.** A store that collects whole submissions has the role "whole". Of two databases the first
-gets the masked numbers and the second the seeds of the masks. The role never changes.
+**Invitations** belong to the course; each is good once, in one wave, which a random draw decides
+(`blurfit.agreement.mechanisms`). **Roles** never change: "whole", or of two databases the first
+(masked numbers) and the second (seeds). Tests: `server/tests/store/test_collections.py`.
 """
 
 import re

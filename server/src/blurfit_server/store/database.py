@@ -1,23 +1,10 @@
-"""The database under a store: how it is opened, so that a commit is on disk when it returns;
-transactions, all of something or nothing; the tables, and what is still to be done.
+"""The database under a store: commits that are on disk when they return, tables, and the outbox.
 
-A database that is away, full or busy for too long is a `StorageError`, whatever its driver calls
-it; then nothing was kept, unless the connection broke at the very end.
-
-**Turns.** SQLite takes one writer at a time, and lets others poll for their turn. So whoever writes
-from this process first waits in a queue, which is fair: any thread may write, and waits for those
-alone who came before it. PostgreSQL takes several writers.
-
-**Files that are gone.** SQLite writes what is committed to a log (`-wal`), and from there to the
-database's file when the log is moved (`tidy`). A file that was removed or replaced goes on taking
-what is written by whoever has it open, for nobody. So one connection, the keeper, is open as long
-as the store is; the database's file, its log and the log's index (`-shm`) have to stay the very
-ones that it opened, and they are compared after every transaction, and before every commit. If the
-log alone is gone, the keeper is the one that surely has it open still, and moves what it holds to
-its place: nothing that was acknowledged is lost then. What is found different stays an error until
-the service is started again.
-
-**Tables.**
+A database that is away, full or busy for too long is a `StorageError`; then nothing was kept,
+unless the connection broke at the very end. SQLite takes one writer at a time: writers of this
+process wait in a fair queue. PostgreSQL takes several. SQLite's file, log and index must stay the
+very ones that were opened, compared after every transaction and before every commit; a lost log is
+put back (`docs/theory/one-release.md`, damaged files).
 
 | table | what is in it |
 | --- | --- |
@@ -34,34 +21,23 @@ the service is started again.
 | `outbox` | what is still to be done, or to be told to the other database |
 | `tokens`, `audit_log` | further tokens with what each is good for, and what was done with any |
 
-Identifiers are random, so each lands on another page of an index, and SQLite's log holds whole
-pages. That is why they first go to `recent`, which is small, and are moved to `identifiers` in
-order, some thirty thousand at a time: half of the time per submission. PostgreSQL logs rows, and
-there they stay.
+Identifiers are random, so each lands on another page of an index. In SQLite they first go to
+`recent`, and are moved to `identifiers` in order, some thirty thousand at a time: half of the time
+per submission. A new store takes the first migration alone, which creates all tables; each step is
+recorded in the transaction that takes it.
 
-**Versions.** A new store takes the first migration alone, which creates all tables as they are
-today. Each step is recorded in the transaction that takes it, so that one that fails leaves nothing
-behind, and services that start together wait for whoever came first.
-
-**The outbox** holds what is still to be done, with attempts and a time.
+**The outbox** holds tasks with attempts and a time, each written in the transaction that causes it
+and struck off when it is done. Every task may be done twice, or by two services at once.
 
     advance   take a course forward: its open wave is full or fixed, or its date has come
     tell      let the second database know of a wave's release, or of the course's state
     sign      exchange the signatures of what both have published
 
-A row is written in the transaction that causes it, and struck off when it is done: so a crash
-forgets nothing. What fails is put off, by whoever drives (`blurfit_server.service.peers`). Every
-task may be done twice, or by two services at once: it finds what was written down, and changes
-nothing.
-
-Releases are told one after the other, then how the course stands, and all of that before the next
-wave is summed: a course with something to tell does not advance. What has changed while it was told
-is told again. The exception is a date that has come: a course ends then even if the other database
-cannot be reached, or does not take what it is told. Signatures wait for nobody.
-
-**No lost call.** A group of arrivals that fills a wave writes `advance` while it holds the course's
-row, shared; whoever strikes `advance` off holds the row alone, and looks again
-(`blurfit_server.store.release`) whether the wave is full. So either finds what the other did.
+Releases are told in order, then the course's state, and all of that before the next wave is summed.
+Only once a date has come a course ends even if the other database cannot be reached. What changes
+while it is told is told again; signatures wait for nobody. A group of arrivals that fills a wave
+writes `advance` while it holds the course's row, shared; whoever strikes it off holds the row alone
+and looks again, so no call is lost.
 """
 
 import math

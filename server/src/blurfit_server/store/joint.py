@@ -1,120 +1,27 @@
-r"""Two databases sum over one set of people: how it is fixed with the other, and why that is safe.
+r"""Fix one contributor set with the other database, and sum over it.
 
-For each wave of a course, be they one or many::
+For each wave: the first asks the second whose shares it holds, then asks it to close the wave; each
+stores the digest of C, the contributors whom both hold; the first computes
 
-    first                                            second
-    ─────                                            ──────
-    by hand: its administrator publishes             by hand: closed by its administrator
-    at quorum: the wave has its quorum here          at quorum: not held by its administrator
-    asks whose shares it has                  ─────► says so, if that is the case
-    enough are at both? else it waits
-    asks it to close the wave                 ─────► closes it: from now on no seed is taken
-    asks again; with proofs, both verify them
-    fixes C = those whom both have, closes
-    the wave, and writes C down
-    sends C                                   ─────► all of C here, enough of them, and never
-                                              ◄───── another C: writes it down, gives Σ mask over C
-    Σ shares over C − Σ mask = Σ v; writes it
-    down with the next wave, or with the end
-    and the model (`blurfit_server.store.release`)
-    sends Σ v, and what follows               ─────► is it of C, does the next agreement state what
-                                                     the plan does, does the model follow? writes
-                                                     the same down, and publishes the same bytes
-    tells if it is held, resumed or ended     ─────► is so too
+    Σ shares over C − Σ masks over C = Σ v      (words mod 2⁶⁴; with proofs, elements of a field)
 
-Every arrow is one transaction at whoever writes something down, and may be repeated: it finds what
-was written, and gives the same answer. Killed within one, it never happened; killed between two,
-either database goes on where it was: C is sent again for the same sum, and a release is told again.
+and reports it with what follows, which the second checks and publishes to the same bytes. Every
+request may be repeated, and is answered the same.
 
-**One wave, one set, one sum.** Two sums over sets that differ in one person differ by that person's
-blurred record. So each database commits to one set for each wave: it writes the set's digest down,
-durably, before it gives away anything that depends on the set, and from then on answers for this
-set alone, whatever the other asks; another set is refused for ever.
+**Guarantee.** A database answers for one set per wave, permanently: it stores
+SHA-256("blurfit common set\n" ‖ fingerprint ‖ identifiers in order, 16 bytes each) before it
+reveals anything that depends on the set. So each wave has one release, which is (ε, δ)-private for
+a contributor of one wave against readers and, as far as the masks hide, against either database, if
+the databases do not combine their shares, follow the protocol, and the set holds n honest
+contributors; with `database_noise`, if the other database is honest. Against a database that
+invents contributors (without `database_noise`) the guarantee holds only as far as the other side's
+invitations keep them out: a set leaves out at most a tenth of the first's shares and half of the
+second's, so n honest contributors stay if H ≥ n + ϱN of the N shares there are honest, ϱ being that
+fraction (with proofs, further terms). Where anyone may take part, nothing is guaranteed against
+such a database.
 
-    digest = SHA-256("blurfit common set\n" ‖ fingerprint ‖ the identifiers in order, 16 bytes each)
-
-The digest is over the wave's fingerprint, so a set of one wave is none of another. Σv is a function
-of the set (and of noise that was drawn with it), is written down by the first once, before anyone
-sees it, and the second takes no other text for that wave. So a wave has one release; and by the
-theorem of `blurfit.theory.planning` everything that is ever published keeps (ε, δ) for a person of
-one wave, against readers and, as far as the masks hide, against either database. **What the first
-learns** is Σ mask over one set of at least n, which with its shares gives Σv over that set: the
-blurred sums that are published anyway. **What the second learns** is the same sums, and which of
-the people it holds the first does not (`blurfit.contributor.blur` has the proof). A wrong sum
-spoils the model, as a lie of one database would, and gives nothing away.
-
-Nobody has blurred for wave k + 1 before it is open at both: a contributor asks both, and they must
-name the same agreement (`blurfit.contributor.client`). A wave is closed at the second *first*:
-whoever comes late is refused where her seed goes, which says nothing of her record, and her share
-never leaves her. That enough are at both is seen before anything is closed, and shares and seeds
-are never lost, so a wave that is closed has its quorum.
-
-**Nobody needs to trust the other about the map.** The first announces the next agreement, and the
-second refuses one that does not follow (`blurfit.model.course`): it checks, and does not compute it
-again, for two machines round differently. A first that lies about its sums, or announces another
-map than they say, makes a useless map; the noise of wave k + 1 suffices for any map whatever.
-
-**Consent.** By hand the second's administrator consents by closing; at quorum by opening, for all
-waves, and takes that back for as long as she holds the course. A store that was restored from a
-backup has ended its courses (`blurfit_server.store.store`), so that neither side sums a wave a
-second time.
-
-**Noise of their own** (`database_noise`): each draws D when it fixes the set, writes it down in the
-same transaction, and adds it to its sum. So the first gets Σ mask + D₂ and never Σv without D₂, and
-what is published has D₁ as well: the promise holds against either database as long as the other is
-honest, even if it *invents* contributors (`blurfit.theory.moments`).
-
-**How many a set may leave out.** The other database says whose shares it holds, and so could leave
-out honest people until a victim is alone among contributors whom it invented, whose noise it knows.
-Let a database hold N shares, H of them of honest people, and let a set leave out L ≤ ϱN of them.
-Then at least H − L ≥ H − ϱN honest people are in the set, whoever they are. So the quorum n of
-honest people is kept, whatever the other side claims, if
-
-    H ≥ n + ϱN,    or: it invented f = N − H ≤ ((1 − ϱ)H − n)/ϱ contributors at most.
-
-Without such a limit (ϱ = 1) f = n − 1 would do, however many honest people there are.
-The first database takes ϱ = 1/10. Contributors send the seed first, so that every honest share here
-has its seed at the second, and honest losses are next to none; ϱ = 0 would let whoever sends a
-single share without a seed end the collection. With H = 2n that is f ≤ 8n. The second takes
-ϱ = 1/2: it also holds the seeds of people who gave up half-way, or came while the first was away.
-With H = 3n that is f ≤ n. Keeping f small is what invitations are for, which each side gives out
-itself and asks for: **against a database that invents contributors the promise holds only as far as
-the other side's invitations keep them out.**
-
-Where anyone may send, f has no bound, and neither has what ϱ would give; but a stranger who sends
-seeds without shares, or shares without seeds, would end a collection for good by more than ϱN of
-them. So there is no such limit **where anyone may take part**: what is promised against a database
-that invents contributors is nothing, with the limit or without it, and the agreement's words say
-so. Nor is there one **where databases add noise of their own**: then the promise against either of
-them counts on nobody else in the set (`blurfit.theory.moments`).
-
-**With proofs** (`blurfit.agreement.numbers`) a set holds only people whose proofs were found valid
-here, and leaves out those whose proofs were not. A database that lies about its half of a proof can
-make it fail, and nobody can tell that from garbage (`docs/verified-shares.md` says why). What has
-to be kept is the quorum, and not everybody's place: of S people in a set at least S − f are honest,
-however many were left out. So where people are invited, proofs may fail if
-
-    S ≥ 4n,    and then f ≤ 3n may be invented;    or    at most a tenth of those here failed,
-
-besides those whose shares are missing: then ϱ = 1/5 at the first, and with H = 2n that is f ≤ 3n as
-well. So garbage ends a collection only if it comes from more than a tenth of those who were
-invited, and there are few others. Where anyone may take part, whoever runs the other database could
-invent as many as it likes anyway, and no limit would protect anybody; where databases add noise of
-their own, nobody needs one: there garbage is left out however much of it there is, and never ends a
-collection.
-
-A *verdict* is about one contributor, and is written once: it follows from the shares, which never
-change, and from the verification key, which is written down before the first proof is looked at,
-and never changed either. What one test point shows of a proof says nothing about the record, and
-what two of them show might (`blurfit.proofs.prio3`): so a database that was asked to use another
-key for the same shares refuses, for ever.
-
-**Sums.** Shares and masks are words mod 2⁶⁴: the sum of a set's shares minus that of its masks is
-Σv, exactly. With proofs they are elements of a field. A share of a vector with a proof is a share
-of its digits, and the share of a number is a fixed sum of those (`blurfit.proofs.prio3`), so digits
-are added up over a set first, and numbers made of them once. The two databases' sums add up to that
-of the numbers in the field; a number is within its digits, so that its sum over up to 2³² people is
-known with its sign.
+Protocol, conditions, proofs and the limits with validity proofs: `docs/theory/two-databases.md`.
+Tests: `server/tests/store/test_joint.py`, `test_joint_walks.py`.
 """
 
 import hashlib

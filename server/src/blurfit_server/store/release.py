@@ -4,41 +4,16 @@
                           │        └──► released, or dropped, and the course has ended with a model
                           └─ hand over ─► exported (by hand alone)
 
-`fix` and `keep` are short transactions. Adding up, learning, and the agreement that follows, which
-take seconds where there are many columns, are worked out between them, beside whoever writes.
+`fix` and `keep` are short transactions that hold the course's row. Sums, models and the next
+agreement, which take seconds where there are many columns, are computed between them, beside
+whoever writes. Nothing leads back from `fixed`, noise of the database is drawn and written with the
+set, `keep` writes only where nothing is written, and nothing is shown but what is written: so each
+wave has one release, of one set, whichever process publishes and wherever it is killed. If sums
+allow no further wave or no model, the course ends there with what was released. An export that
+comes between the two takes the release over.
 
-**One set.** Let S be the submissions of a wave when `fix` commits. Whatever changes a wave's
-submissions holds its course's row and refuses unless the state that it then reads is `collecting`:
-arrivals (which alone put blocks together) and withdrawals (`blurfit_server.store.arrivals`). `fix`
-holds the row alone, checks that S has the quorum, and writes `fixed`; nothing leads from there
-back, a restored store included (`blurfit_server.store.store`). So every later transaction reads S,
-whichever process it is in. Noise of the database itself, D, is drawn by the first `fix` and written
-with it. What is learned is a function of S, D and the documents, so every publisher finds the same,
-but for how its machine rounds, whether it comes second, runs beside the first, or continues after a
-kill; a date that has passed, or a closing by hand, only fixes S earlier. `keep` holds the row and
-writes only where nothing is written, and nothing is shown but what is written. So there is one
-release of each wave, of one set. Two databases fix a set with each other as well:
-`blurfit_server.store.joint`.
-
-Killed before `fix` commits, nothing happened. Killed between the two, the wave is fixed, and
-whoever publishes, or finds the task in the outbox, continues with S; so too if the store failed, or
-is damaged and is mended. `keep` writes the release together with what follows it, the next wave or
-the end and the model: so nobody has ever seen a release whose wave takes submissions, and never do
-two waves collect. Below the quorum `fix` changes nothing, and the wave goes on.
-
-**No loop.** If a wave's sums allow no further wave, or no model, the course ends there and says so.
-What was released stays, and the model is the best that there is. Each release of a wave is a
-function of the documents and of published sums beside S; that all of them together keep the promise
-is the theorem of `blurfit.theory.planning`.
-
-**Exports.** A collection that is exported before it is published is handed over: its one release
-comes from the exported file, together with other files or alone (`blurfit.model.release` has the
-proof that there is only one). That is written down before the file is, with the place where it is
-written: killed in between, the export may be repeated to the same place. When the file is complete,
-and before it takes its name, that is written down too, once: from then on there is a file, which
-may be moved and learned from at any time, and the store never writes a second one. An export that
-comes between `fix` and `keep` takes the release over, and what was learned is thrown away by
-`keep`, unseen.
+Proof, conditions and exports: `docs/theory/one-release.md`; two databases fix a set with each other
+as well: `blurfit_server.store.joint`. Tests: `server/tests/store/test_release.py`, `test_walks.py`.
 """
 
 import logging
