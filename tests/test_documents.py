@@ -1,7 +1,6 @@
 """The documentation: its commands run, its links lead somewhere, its modules exist."""
 
 import re
-import runpy
 import shlex
 from pathlib import Path
 
@@ -9,7 +8,6 @@ import pytest
 
 import blurfit
 import blurfit_server
-from blurfit.simulation import make_census
 from support import processes
 
 ROOT = Path(__file__).parents[1]
@@ -72,16 +70,6 @@ def test_waves_can_be_pasted(survey) -> None:
     assert "rows:        20,000" in said  # each file was blurred by somebody who held its rows
 
 
-def test_public_features_can_be_pasted(survey) -> None:
-    heading, *lines = (survey / "people.csv").read_text().splitlines()
-    (survey / "people.csv").write_text("\n".join([heading, *lines[:15_000]]) + "\n")
-    features = [line.rpartition(",")[0] for line in (heading, *lines[15_000:])]
-    (survey / "rows.csv").write_text("\n".join(features) + "\n")
-    said = run(commands(ROOT / "docs" / "public-features.md"), survey, survey.parent / "home")
-    assert said.startswith("5,000 public rows, worth ")
-    assert (survey / "balance.png").exists()
-
-
 def test_calibrations_can_be_pasted(tmp_path) -> None:
     said = run(commands(ROOT / "docs" / "calibrating.md"), tmp_path, tmp_path)
     assert said.startswith("Kept: epsilon = 1.29963")
@@ -111,10 +99,3 @@ def test_the_architecture_names_modules_that_exist_and_every_room() -> None:
     for room in (one for source in SOURCES for one in source.iterdir()):
         if room.is_dir() and (room / "__init__.py").exists():
             assert f"`{room.name}`" in text, room.name
-
-
-def test_the_example_of_public_rows_runs() -> None:
-    """With generated people; with those of the survey it is the same script."""
-    example = runpy.run_path(str(ROOT / "docs" / "examples" / "public_rows.py"))
-    found = example["main"](make_census(12_000, seed=1), 8_000, 1_000, 3_000)
-    assert found["with public rows"] > found["always the more frequent"] + 0.1

@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 
 import blurfit
+import blurfit_server
 from blurfit import private_files
 
 # Whoever writes in another way, and why others may read it.
 WRITERS = {
     "agreement/agreement.py": "agreements and plans are public",
-    "cli/_common.py": "pictures of what is published, and public rows in a temporary folder",
+    "cli/__init__.py": "words of --help, which are no file",
+    "cli/_common.py": "pictures of what is published",
     "cli/agree.py": "an example's table, which is made up, and a schema",
     "cli/use.py": "published moments",
     "demo.py": "made-up people",
@@ -52,13 +54,13 @@ def _umask():
 
 def test_nobody_else_writes() -> None:
     """Whoever adds a file that is written says here for whom it is."""
-    source = Path(blurfit.__file__).parent
+    sources = [Path(one.__file__).parent for one in (blurfit, blurfit_server)]
     found = {
         path.relative_to(source).as_posix(): path.read_text()
+        for source in sources
         for path in source.rglob("*.py")
         if WRITES.search(path.read_text())
     }
-    found = {name: text for name, text in found.items() if not name.startswith("experiments/")}
     assert found.keys() == WRITERS.keys() | BY_THE_HELPER
     assert all("private_files" in found[name] for name in BY_THE_HELPER - {"private_files.py"})
 

@@ -35,7 +35,6 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
 from blurfit.data import BoolArray, FloatArray, IntArray
 from blurfit.errors import BelowQuorumError, InvalidValueError, optional, whole, whole_from_zero
-from blurfit.learning.public_features import Family, fit_with_public_rows
 from blurfit.learning.shrinkage import shrink
 from blurfit.learning.sums import JointSums, Statistics, Totals
 from blurfit.model.course import Course
@@ -255,27 +254,17 @@ def _factor(clean: Statistics) -> FloatArray:
     return np.asarray(np.sqrt(np.maximum(values[kept], 0.0))[:, None] * vectors[:, kept].T)
 
 
-def weights_of(
-    agreement: Agreement, totals: Totals, *, public: FloatArray | None = None
-) -> FloatArray:
+def weights_of(agreement: Agreement, totals: Totals) -> FloatArray:
     """The weights of `learn`'s model, on (1, v): (outputs, 1 + features).
 
-    With `public`, encoded rows of the features, those of `fit_public`: of log-odds for labels.
     Raises InfeasibleError where nothing could be published.
     """
     if not agreement.shows_sums:
         weights = released_weights(agreement, statistics_of(agreement, totals))
         return published(agreement, weights, totals.count).weights
-    moments, target = moments_of(agreement, totals), agreement.schema.target
-    if public is not None:
-        family: Family = "linear" if isinstance(target, Numeric) else "logistic"
-        features = [name for one in agreement.schema.features for name in one.columns]
-        joint, match = moments.beside(features, public), agreement.sends == "everything"
-        parts = [joint.submodel(name, features) for name in target.columns]
-        found = [fit_with_public_rows(one, public, family, match=match) for one in parts]
-        return np.array([one.coefficients for one in found])
-    joint = moments.joint
-    return np.array([shrink(joint.submodel(name)).coefficients for name in target.columns])
+    joint = moments_of(agreement, totals).joint
+    columns = agreement.schema.target.columns
+    return np.array([shrink(joint.submodel(name)).coefficients for name in columns])
 
 
 # ---- a plan of waves

@@ -146,7 +146,6 @@ def test_nobody_can_change_what_others_get_when_they_read_the_same_text() -> Non
     waves = [one.agreement for one in plans.releases(plans.plan("label", waves=2))]
     read = [
         Agreement.propose(SCHEMA, **PROMISE, mechanism="input", weight_bound=1.0),
-        Agreement.propose(SCHEMA, **PROMISE, public_rows="0" * 64, sends="targets"),
         *DOCUMENTS,
         *waves,
     ]

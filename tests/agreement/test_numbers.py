@@ -144,12 +144,3 @@ def test_a_form_needs_weights_or_a_map() -> None:
     assert largest_scale(form) == 1.0
     with pytest.raises(InvalidValueError, match="a wave with a map"):
         form_of(THREE, None, None, Terms.of(**CHOSEN))
-
-
-def test_public_rows_give_the_target_the_weight_of_all_the_rest() -> None:
-    plain = Agreement.propose(THREE, **CHOSEN)
-    beside = Agreement.propose(THREE, **CHOSEN, public_rows="0" * 64)
-    c, (*features, target) = beside.weights.constant, beside.weights.columns
-    assert target**2 == pytest.approx(c**2 + sum(w**2 for w in features))
-    assert plain.fingerprint != beside.fingerprint
-    beside.verify()

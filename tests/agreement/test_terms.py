@@ -79,8 +79,6 @@ def test_the_other_mechanisms_terms_are_refused_by_name(mechanism, term) -> None
         ({"local_epsilon": float("nan")}, "local_epsilon"),
         ({"database_noise": 1}, "database_noise=1"),
         ({"database_noise": True, "epsilon": 501.0}, r"epsilon=501\.0"),
-        ({"public_rows": "0A" * 32}, "lower case"),
-        ({"public_rows": b"0a" * 32}, "SHA-256"),
     ],
 )
 def test_impossible_terms_are_refused(wrong, message) -> None:
@@ -149,20 +147,18 @@ def test_a_default_that_is_written_out_and_what_nobody_knows_are_refused(value) 
 LARGER = {"epsilon": 1.0, "delta": 1e-6, "quorum": 5000}
 ADULTS = Schema([Numeric("age", 18, 80)], Numeric("income", 0, 200_000))
 INPUT = {"mechanism": "input", "weight_bound": 2.0}
-ROWS = "0a" * 32
 TWO = (Database("A", "https://a.example"), Database("B", "https://b.example"))
 
 
 def test_what_is_in_order_passes_and_goes_together() -> None:
-    Terms(**PROMISE | {"delta": LEAST_DELTA, "public_rows": ROWS})
+    Terms(**PROMISE | {"delta": LEAST_DELTA})
     Terms(**PROMISE | {"epsilon": MOST_EPSILON_BEHIND_NOISE, "database_noise": True})
     Terms(**PROMISE | {"epsilon": 10 * MOST_EPSILON_BEHIND_NOISE})
-    # Public rows and noise of the databases with waves, at one database and at two.
+    # Noise of the databases with waves, at one database and at two.
     for databases in ((), TWO):
-        choices = {"databases": databases, "public_rows": ROWS, "database_noise": True}
+        choices = {"databases": databases, "database_noise": True}
         plan = Plan.propose(ADULTS, waves=2, admission="anyone", **LARGER, **choices)
         again = Plan.from_json(plan.to_json())
-        assert again.first().public_rows == ROWS
         assert again.first().weights == Plan.propose(ADULTS, waves=2, **LARGER).first().weights
         again.verify()
 
@@ -174,8 +170,6 @@ def test_what_is_in_order_passes_and_goes_together() -> None:
         (INPUT | {"databases": TWO}, False, "only what adds can be shared"),
         ({"proofs": True}, False, "how long a submission is"),
         ({"proofs": True, "databases": TWO}, True, "one wave alone, so far"),
-        ({"sends": "targets"}, False, "public_rows with sends='targets'"),
-        ({"sends": "targets", "public_rows": ROWS}, True, "features' own products"),
     ],
 )
 def test_what_cannot_be_had_together_is_refused_with_its_reason(choices, waves, reason) -> None:
@@ -187,7 +181,6 @@ def test_what_cannot_be_had_together_is_refused_with_its_reason(choices, waves, 
     ("choices", "reason"),
     [
         (INPUT, "mechanism='moment'"),
-        ({"public_rows": ROWS}, "no public rows"),
         ({"groups": "region"}, "no groups"),
         ({"weighting": "region", "factors": {"n": 1.0, "s": 0.5}}, "no weighting"),
         ({"databases": TWO, "proofs": True}, "no proofs"),
@@ -200,14 +193,14 @@ def test_what_a_time_to_an_event_excludes_is_refused(choices, reason) -> None:
         Agreement.propose(exits, **LARGER | choices)
     plain = Agreement.propose(exits, **LARGER)
     for name, value in choices.items():
-        if name in ("public_rows", "groups", "weighting", "proofs"):
+        if name in ("groups", "weighting", "proofs"):
             with pytest.raises(BlurfitError):
                 replace(plain, **{name: value}).verify()
 
 
 @pytest.mark.parametrize(
     "change",
-    [{"databases": TWO}, {"database_noise": True}, {"public_rows": ROWS}, {"proofs": True}],
+    [{"databases": TWO}, {"database_noise": True}, {"proofs": True}],
 )
 def test_an_agreement_that_says_so_is_refused_too(change) -> None:
     with pytest.raises(InfeasibleError):

@@ -82,7 +82,6 @@ def test_every_option_reaches_the_agreement(agree, tmp_path) -> None:
         "bytes": expected.layout.size,
         "local_epsilon": expected.calibration.local.epsilon,
         "local_delta": 1e-4,
-        "public_rows": None,
         "signing_keys": [],
         "warnings": [],
     }

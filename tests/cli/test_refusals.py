@@ -11,7 +11,6 @@ from blurfit.schema.schema import Numeric, Schema
 from blurfit_server.store.store import Store
 from support.command import Blurfit
 from support.joint_release import release
-from support.plans import people, written
 from support.surveys import schema_text
 
 PROMISE = "--epsilon 1 --delta 1e-6"
@@ -21,7 +20,6 @@ INPUT = "--mechanism input --dimension 14 --quorum 32768 --weight-bound 1 --q-bo
 TWO = (("one", "https://one.example"), ("two", "https://two.example"))
 BOTH = " ".join(f"--database {name} {url}" for name, url in TWO)
 AT = "--admin-token-file token.txt --out out.txt"
-PUBLIC = "fit moments.json \"married ~ income + age + C(region, 'south')\" --out m.json"
 FIT = "fit moments.json --out m.json"
 NOWHERE = "http://127.0.0.1:1"
 NO_DOCUMENT = "to be an agreement, a plan, a model or moments"
@@ -42,10 +40,6 @@ TEXTS = {
     "people.csv": "age,income\n1,2\n",
     "old.csv": "name,age\nsomeone,1\nsomeone,old\n",
     "none.csv": "name\nsomeone\n",
-    "rows.txt": "age\n",
-    "few.csv": "age,education,region,married\n30,1,north,1\n",
-    "wrong.csv": "age,income,region\nold,3,north\n",
-    "empty.csv": "age,income,region\n",
     "theirs.txt": "one\nother\n",
     "pairs.txt": "one,two\nother,more\n",
     "token.txt": tokens.new_token(),
@@ -66,7 +60,6 @@ def world(tmp_path_factory, propose) -> Blurfit:
     terms = {"epsilon": 1, "delta": 1e-6, "quorum": 600}
     Plan.propose(agreement.schema, waves=2, **terms).save(folder / "plan.json")
     release().save(folder / "moments.json")
-    written(folder / "rows.csv", people(50, 7), ("age", "education", "region", "married", "income"))
     with Store() as store:
         everyone = {"age": np.linspace(0, 100, 50), "income": np.linspace(0, 1000, 50)}
         store.add(agreement, perturb_table(agreement, everyone))
@@ -159,13 +152,6 @@ def world(tmp_path_factory, propose) -> Blurfit:
         (f"{FIT} 'income ~ height'", "'height'"),
         (f"{FIT} 'income ~ age' --ridge -1", "ridge=-1.0"),
         ("fit model.json", "Is this a release of moments"),
-        (f"{PUBLIC} --family poisson", "Expected --public FILE with --family"),
-        (f"{PUBLIC} --public rows.csv --ridge 1", "no --ridge, --lasso, --uneven"),
-        (f"{PUBLIC} --public rows.txt", ".csv, .xlsx or .parquet"),
-        (f"{PUBLIC} --public few.csv", "Expected the columns income in 'few.csv'"),
-        (f"{PUBLIC} --public wrong.csv", "of 'wrong.csv' (the heading is row 1)"),
-        (f"{PUBLIC} --public empty.csv", "Expected at least one public row"),
-        (f"{PUBLIC} --public rows.csv --family linear", "it is yes or no"),
         *((f"show strange{number}.json", NO_DOCUMENT) for number in range(len(NOT_ALL))),
     ],
 )

@@ -1,7 +1,6 @@
 """What results say, to people and to scripts: words must not promise more than the numbers."""
 
 import json
-import math
 
 import numpy as np
 import pytest
@@ -15,6 +14,7 @@ from blurfit import (
     Plan,
     PublishedMoments,
     Schema,
+    TimeToEvent,
     calibrate,
 )
 from blurfit.cli._reports import (
@@ -25,10 +25,8 @@ from blurfit.cli._reports import (
     moments_facts,
     moments_report,
     number,
-    public_answer,
-    public_report,
 )
-from blurfit.forecast.choices import Advice, Beside, PublicForecast
+from blurfit.forecast.choices import Advice
 from blurfit.forecast.sweep import Case, Forecast
 from blurfit.theory.maps import ResidualMap, Whitening
 from support import joint_release
@@ -94,20 +92,14 @@ def test_a_model_with_errors_and_one_with_classes() -> None:
 
 
 def test_sums_without_correlations_are_shown_too() -> None:
-    """Of a later wave, and of products with the target alone: in words, as HTML and for scripts."""
+    """Of a later wave, and of exits: in words, as HTML and for scripts."""
     first = Plan.propose(joint_release.SCHEMA, epsilon=1, delta=1e-6, quorum=1000, waves=2)
     size = len(first.first().form.columns) - 2  # without the target and a level
     flat = Whitening([0.0] * size, np.eye(size), [0.0] * size, 0.0)
     later = first.following(("ab" * 32,), ResidualMap(flat, 1.0, 1.0, 1.0))
-    alone = Agreement.propose(
-        joint_release.SCHEMA,
-        epsilon=1,
-        delta=1e-6,
-        quorum=700,
-        sends="targets",
-        public_rows="ab" * 32,
-    )
-    for agreement, words in ((later, "Sums of wave 2 of a plan"), (alone, "with the target")):
+    exits = Schema([Numeric("age", 18, 80)], TimeToEvent("months", "left", horizon=12))
+    alone = Agreement.propose(exits, epsilon=1, delta=1e-6, quorum=700)
+    for agreement, words in ((later, "Sums of wave 2 of a plan"), (alone, "Sums of exits")):
         moments = PublishedMoments(agreement, 700, np.zeros(agreement.width))
         assert moments_facts(moments)["epsilon"] == 1
         assert words in " ".join(moments_report(moments).split())
@@ -171,43 +163,3 @@ def test_a_table_ends_where_more_people_change_nothing() -> None:
     cells = tuple(case("moment", n, 100) for n in sizes)
     text = words(forecast_report(Forecast("made up", False, 2.0, 1.0, cells), 0.05))
     assert "1,000,000 to 10,000,000" in text  # 1.0001 is printed as 1.000, and so is what follows
-
-
-# ---- what public rows are worth
-
-HELPS = Beside(5000, 1.0, None, alone=1.75, with_public_rows=1.25, without_privacy=1.0)
-HARMS = Beside(5000, 1.0, 2.0, alone=1.25, with_public_rows=1.5, without_privacy=1.0)
-ALONE_IS_NOTHING = Beside(5000, 1.0, None, math.nan, 1.5, 1.0)
-NOTHING = Beside(100, 1.0, None, 1.5, math.nan, 1.0)
-FOUND = PublicForecast("made up", False, 2000, 2.0, 1.0, (HELPS, HARMS, ALONE_IS_NOTHING, NOTHING))
-
-
-def test_answers_say_whether_and_how_far_they_help() -> None:
-    helps = public_answer(FOUND, HELPS)
-    assert "public rows help: the model goes 75% of the way" in helps
-    assert "25% of the way from a constant to no privacy without" in helps
-    harms = public_answer(FOUND, HARMS)
-    assert "public rows do not help" in harms
-    assert "a local ε = 2" in harms
-    assert "nothing at all without (error –)" in public_answer(FOUND, ALONE_IS_NOTHING)
-    assert "no model can be had" in public_answer(FOUND, NOTHING)
-
-
-def test_little_is_called_little_and_noise_is_not_praised() -> None:
-    """Not "help" by a hair, nor by being the less useless of two models that are."""
-    even = Beside(5000, 1.0, None, alone=1.504, with_public_rows=1.5, without_privacy=1.0)
-    assert "public rows make little difference: the model goes 50%" in public_answer(FOUND, even)
-    for alone in (2.3, math.nan):
-        useless = Beside(5000, 1.0, 1.0, alone, with_public_rows=2.2, without_privacy=1.0)
-        told = public_answer(FOUND, useless)
-        assert "no model worth having: always guessing the same has the error 2.0" in told
-        assert "2.200 with public rows and" in told
-        assert "help" not in told
-
-
-def test_the_table_has_every_case_and_says_what_is_assumed() -> None:
-    text = words(public_report(FOUND))
-    assert "2,000 public rows are read" in text
-    assert "contributors are like the people in the public rows" in text
-    assert text.count("5,000") == 6  # three answers and three rows
-    assert "100 │" in text

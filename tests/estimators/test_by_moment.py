@@ -1,4 +1,4 @@
-"""Sums in one pass are what contributors would send; weights beside public rows are best."""
+"""Sums in one pass are what contributors would send."""
 
 import numpy as np
 

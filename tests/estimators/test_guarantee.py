@@ -67,8 +67,6 @@ def test_words() -> None:
     assert "divided among 3 models" in kept.statement
     assert "basic composition" in kept.statement
     assert "Further models of `moments_` are free" in FitGuarantee.of(model()).statement
-    public = FitGuarantee.of(replace(model(), public_rows=77)).statement
-    assert "The 77 rows of public_X are taken to be public" in public
     by_input = FitGuarantee.of(model(mechanism="input", weight_bound=1.0)).statement
     assert "moments_" not in by_input
 

@@ -461,16 +461,13 @@ def test_other_words_and_numbers_are_refused(waves) -> None:
         classifier(waves=waves).fit(*voters(200))
 
 
-def test_several_classes_and_public_rows_take_one_wave() -> None:
+def test_several_classes_take_one_wave() -> None:
     X, _ = voters()
     classes = np.arange(4000) % 3
     model = MomentPerturbationClassifier(bounds=(-1, 1), classes=[0, 1, 2]).fit(X, classes)
     assert model.plan_ is None
     with pytest.raises(InvalidValueError, match=r"waves=2 .*3 classes"):
         model.set_params(waves=2).fit(X, classes)
-    with pytest.raises(InvalidValueError, match=r"waves=2 .*public_X"):
-        classifier(waves=2, public_X=X).fit(*voters())
-    assert classifier(public_X=X).fit(*voters()).plan_ is None
 
 
 def test_a_handful_of_rows_is_one_wave_whatever_the_promise() -> None:

@@ -98,7 +98,6 @@ def test_a_label_may_be_weighted_row_by_row() -> None:
         ({}, -np.ones(100), "at least 0"),
         ({}, np.full(100, np.nan), "finite"),
         ({"waves": 2}, np.ones(100), "sample_weight"),
-        ({"public_X": np.zeros((200, 2))}, np.ones(100), "no public_X"),
     ],
 )
 def test_what_weights_cannot_be_is_refused_without_their_values(options, weight, reason) -> None:

@@ -92,9 +92,6 @@ def releases(of: str) -> dict[str, Published]:
         "moments": label.moments_,
         "fitted": label.model_,
         "fitted to the file": again(label.moments_).fit(target="x0"),
-        "beside public rows": again(label.moments_).fit(
-            public={"x0": ROWS[:, 0], "x1": ROWS[:, 1]}
-        ),
     }
     if of != "classes":
         waves = fitted(MomentPerturbationRegressor(**TARGET, **seed, waves=2), NUMBERS)

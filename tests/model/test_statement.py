@@ -63,7 +63,7 @@ def test_says_what_is_promised_to_whom(mechanism, neighbours) -> None:
         assert "may be predicted | age, \\<income\\>" in text
 
 
-def test_moments_and_public_rows_have_a_statement_too() -> None:
+def test_moments_have_a_statement_too() -> None:
     agreement = model().agreement
     moments = PublishedMoments(agreement, 25_000, np.zeros(agreement.width))
     text = words(as_markdown(moments))
@@ -71,11 +71,6 @@ def test_moments_and_public_rows_have_a_statement_too() -> None:
     assert "(1, 1e-06)-differentially private" in text
     assert "Summary statistics" in as_yaml(moments)
     assert "<income>" not in as_html(moments)
-    digest = "0123456789abcdef" * 4
-    text = words(as_markdown(model(public_rows=digest)))
-    assert "assumed to be public, and not those of the people who are protected" in text
-    assert f"SHA-256 `{digest}`" in text
-    assert "public rows" not in as_markdown(model())
 
 
 NASTY = "![x](http://evil.example/i.png) <b>*y*</b> `z` | # \\\\ _u_ [l](//e.example) &lt;"

@@ -10,7 +10,7 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.learning.sums import Totals
 from blurfit.messages.files import Writer
 from blurfit.messages.submissions import Submissions
-from blurfit.schema.schema import Numeric, Schema
+from blurfit.schema.schema import Numeric, Schema, TimeToEvent
 
 SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))
 # For what is collected in files, as `input` alone is.
@@ -30,6 +30,15 @@ def propose(**changes) -> Agreement:
     if changes.get("mechanism") == "input":
         promise["weight_bound"] = 2.0
     return Agreement.propose(SCHEMA, **promise | changes)
+
+
+def leavers(**changes) -> tuple[Agreement, dict[str, np.ndarray]]:
+    """An agreement about who left when, whose sums have no model of their own, and its people."""
+    features = [Numeric("age", 0, 100), Numeric("months", 0, 12, outside="refuse")]
+    schema = Schema(features, TimeToEvent("months", "left", horizon=12, bands=2))
+    promise = {"epsilon": 100, "delta": 1e-6, "quorum": 20, "admission": "anyone"}
+    left = {"months": np.linspace(1, 11, 40), "left": np.arange(40) % 2 == 0}
+    return Agreement.propose(schema, **promise | changes), {"age": PEOPLE["age"]} | left
 
 
 def write_file(path: Path, agreement: Agreement, table: Submissions) -> str:

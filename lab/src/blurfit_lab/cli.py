@@ -303,25 +303,6 @@ def coverage(task: TaskName, *, lines: Lines, n: Numbers = "2^15", draws: int = 
     click.echo(markdown(table(frame([lines.out])), 3))
 
 
-@_command()
-def public(
-    *, draws: int = 20, table: str | None, goals: bool, out: Folder = Path("build/public")
-) -> None:
-    """Measure what public features are worth; with --draws 0, print what was measured.
-
-    Options:
-        draws: Collections for each cell.
-        table: One of local, labels and shifted.
-        goals: Only the cells that a goal is about.
-    """
-    from blurfit_lab.experiments.public import TABLES
-
-    for name, one in TABLES.items():
-        if table in (None, name):
-            one.run(draws, out, goals=goals)
-            click.echo(f"{name}\n\n{one.told(out)}\n")
-
-
 @dataclass(frozen=True, kw_only=True)
 class Collections:
     """How many collections are simulated, of how many people, under which ε.
@@ -503,9 +484,7 @@ def _table(path: Path, *, labels: bool) -> tuple[Any, Any]:
 
 @click.group(
     cls=Commands,
-    commands=[
-        *(reproduce, rivals, everywhere, coverage, tables, groups, histories, public, errata, audit)
-    ],
+    commands=[*(reproduce, rivals, everywhere, coverage, tables, groups, histories, errata, audit)],
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.version_option(blurfit.__version__, prog_name="blurfit-lab")

@@ -44,7 +44,6 @@ DATABASES = [
 SHARED = {"databases": DATABASES, "proofs": False}  # numbers are rounded, and not at random
 
 
-TARGETS = {"sends": "targets", "public_rows": "5a" * 32}
 FACTORS = (("south", 1.0), ("east", 0.3), ("north", 0.0))  # in another order than the levels
 GROUPS = {
     "groups": {"groups": "region"},
@@ -123,7 +122,6 @@ def agreements(survey) -> list[Agreement]:
     kinds["derived"] = richer()
     promise = {"epsilon": 1, "delta": 1e-6, "quorum": 3000}
     for schema in kinds.values():
-        heavy = {schema.target.name: 3.0}  # where y² of a number costs something
         for epsilon, delta, quorum, neighbours in cases:
             common = {"epsilon": epsilon, "delta": delta, "quorum": quorum}
             found.append(Agreement.propose(schema, **common, neighbours=neighbours))
@@ -134,9 +132,6 @@ def agreements(survey) -> list[Agreement]:
             {"constant": 5.0},
             SHARED,
             SHARED | {"neighbours": "zero-out", "quorum": 70_000},
-            TARGETS,
-            TARGETS | SHARED | {"neighbours": "zero-out"},
-            TARGETS | {"constant": 0.01, "weights": dict.fromkeys(names(schema), 0.1) | heavy},
         ]
         found += [Agreement.propose(schema, **(promise | one)) for one in options]
     found += [Agreement.propose(survey(), **(promise | one)) for one in GROUPS.values()]
@@ -239,9 +234,8 @@ def forgeries(agreement: Agreement) -> dict[str, dict[str, Any]]:
     fields["mu"] *= 1 - 1e-6
     forge("reach of a submission")["reach"]["submission"] *= 1 - 1e-6
     forge("releases")["model"]["releases"] = 1
-    if agreement.sends == "targets":  # whose rows stand for the features then?
-        made["no public rows"] = agreement.to_dict() | {"public_rows": None}
-    made["sends"] = agreement.to_dict() | {"sends": "everything"}  # which is never written out
+    made["public rows"] = agreement.to_dict() | {"public_rows": "5a" * 32}
+    made["diaries"] = agreement.to_dict() | {"diaries": False}  # which is never written out
     for name in list(agreement.to_dict()["weights"])[:3]:  # which reach further than was said
         made[f"weight of {name}"] = agreement.to_dict()
         made[f"weight of {name}"]["weights"][name] *= 1 + 1e-5
@@ -302,7 +296,6 @@ KINDS: dict[str, dict[str, Any]] = {
     "moment": {},
     "two databases": SHARED,
     "proofs": {"databases": DATABASES},
-    "targets": TARGETS,
     "derived": {},
     "groups": GROUPS["both"],
 }
@@ -325,7 +318,6 @@ WRONG_CODES: dict[str, list[Any]] = {
         None,
     ],
     "public_rows": ["5a" * 32],
-    "sends": ["targets"],
 }
 
 

@@ -19,6 +19,7 @@ from blurfit import (
     perturb_table,
 )
 from blurfit.model.statement import as_yaml
+from support.proposals import leavers
 
 from .conftest import be_sure, enter, invitations, send
 
@@ -72,15 +73,11 @@ def test_a_collection_is_json_for_programs(visit, service, collect) -> None:
     assert answer.headers["vary"] == "accept"
 
 
-def test_sums_without_a_model_are_called_published(visit, service, survey, people) -> None:
-    """And everybody gets them: by products with the target alone there is no model here."""
-    agreement = Agreement.propose(
-        survey("target alone"),
-        **{"epsilon": 1, "delta": 1e-6, "quorum": 300, "admission": "anyone"},
-        **{"sends": "targets", "public_rows": "5a" * 32},
-    )
+def test_sums_without_a_model_are_called_published(visit, service) -> None:
+    """And everybody gets them: of who left when there is no model here."""
+    agreement, people = leavers()
     service.open(agreement)
-    service.store.add(agreement, perturb_table(agreement, people(300, "target alone")))
+    service.store.add(agreement, perturb_table(agreement, people))
     service.store.publish_text(agreement.fingerprint)
     page = visit().go(f"/collections/{agreement.fingerprint}")
     expect(
@@ -89,7 +86,7 @@ def test_sums_without_a_model_are_called_published(visit, service, survey, peopl
     with page.expect_download() as download:
         page.get_by_role("link", name="Download the blurred sums").click()
     moments = PublishedMoments.load(download.value.path())
-    assert (moments.count, moments.agreement) == (300, agreement)
+    assert (moments.count, moments.agreement) == (40, agreement)
 
 
 ANSWERS = ((42, "yes", "south"), (18.5, "no", "east"), (79, "yes", "north"))

@@ -28,6 +28,7 @@ from blurfit_server.store.store import Store
 from server_support.closings import let_pass
 from support.plans import people, rows
 from support.plans import written as written_steer
+from support.proposals import leavers
 from support.surveys import schema_text
 
 PEOPLE = {"age": np.linspace(0, 100, 30), "income": np.linspace(0, 1000, 30)}
@@ -121,18 +122,18 @@ def test_what_cannot_be_written_is_said_before_anything_is_asked_for(
     assert database.status(agreed)["state"] == "collecting"
 
 
-def test_the_sums_are_published_and_written(blurfit, service, propose, as_administrator) -> None:
-    agreement = propose(sends="targets", public_rows="00" * 32)
+def test_the_sums_are_published_and_written(blurfit, service, as_administrator) -> None:
+    agreement, people = leavers()
     agreement.save(blurfit.folder / "agreement.json")
     blurfit.done("open agreement.json", *as_administrator)
     with Client(service.url) as client:
-        client.submit(perturb_table(agreement, PEOPLE))
+        client.submit(perturb_table(agreement, people))
     done = blurfit.done("publish agreement.json", *as_administrator)
-    assert "Published the sums of 30 contributions, and wrote moments.json." in done.stdout
-    assert "blurfit fit moments.json --public FILE" in done.stdout
+    assert "Published the sums of 40 contributions, and wrote moments.json." in done.stdout
+    assert "`blurfit fit moments.json`" in done.stdout
     moments = PublishedMoments.load(blurfit.folder / "moments.json")
     again = blurfit("publish agreement.json", *as_administrator, "--moments", "b.json", "--json")
-    assert json.loads(again.stdout) == {"count": 30, "moments": "b.json"}
+    assert json.loads(again.stdout) == {"count": 40, "moments": "b.json"}
     assert PublishedMoments.load(blurfit.folder / "b.json").to_json() == moments.to_json()
 
 

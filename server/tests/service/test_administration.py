@@ -33,7 +33,7 @@ from blurfit_server.service.app import Limits, Service, in_a_thread
 from blurfit_server.store.arrivals import RIGHTS
 from server_support.requests import ADMINISTRATOR, TOKEN, as_json, opened, opening, refused, send
 from server_support.sharing import arrival
-from support.proposals import PEOPLE, propose
+from support.proposals import PEOPLE, leavers, propose
 from support.sharing import marked, new_agreement
 
 DECISIONS = ("invitations", "pause", "resume", "close", "publish")
@@ -134,9 +134,9 @@ def test_what_no_body_could_hold_is_not_opened(store) -> None:
 
 
 def test_sums_without_a_model_are_what_publishing_answers(http) -> None:
-    agreement = propose(sends="targets", public_rows="00" * 32)
+    agreement, people = leavers()
     path = opened(http, agreement)
-    send(http, path, perturb_table(agreement, PEOPLE).to_bytes())
+    send(http, path, perturb_table(agreement, people).to_bytes())
     published = http.post(f"{path}/publish", headers=ADMINISTRATOR)
     assert published.status_code == 200
     assert published.json()["format"] == "blurfit-moments"

@@ -39,6 +39,7 @@ from blurfit_server.store.store import Store, backup, restore
 from server_support.closings import let_pass
 from server_support.joint_plans import Both, both, joint_plan
 from server_support.sharing import Direct, arrival, opened, send
+from support.proposals import leavers
 from support.sharing import SCHEMA, WIDTH, identifier_of, marked, new_agreement, propose
 
 FALSE_ALARM = 1e-7
@@ -331,10 +332,10 @@ def test_what_does_not_follow_is_refused(two) -> None:
     assert second.model(name) == text
 
 
-def test_products_with_the_target_are_published_by_both() -> None:
+def test_sums_of_exits_are_published_by_both() -> None:
     """They have no model of their own. Seen before: the second never got what the first had."""
-    agreement = new_agreement(sends="targets", public_rows="00" * 32)
-    shared = share(agreement, table_of(EXTREMES["low"], 5))
+    agreement, people = leavers(databases=propose().databases, proofs=False)
+    shared = share(agreement, people)
     with Store() as first, Store() as second:
         peer = opened(agreement, first, second)
         for store, shares in ((first, shared.first), (second, shared.second)):

@@ -21,7 +21,7 @@ from blurfit_server.store.store import Store
 from server_support.sharing import drive, opened, send
 from server_support.stores import arrival, at_once
 from support.plans import fill, plan
-from support.proposals import PEOPLE, propose, totals_of
+from support.proposals import PEOPLE, leavers, propose, totals_of
 from support.sharing import new_agreement
 
 PLAN = plan("label", waves=2, quorum=60)
@@ -141,15 +141,15 @@ def test_of_two_publishers_who_learn_at_once_the_first_to_be_done_is_kept(
 
 
 def test_sums_alone_are_what_publishing_gives_where_there_is_no_model() -> None:
-    agreement = propose(sends="targets", public_rows="00" * 32)
+    agreement, people = leavers()
     name = agreement.fingerprint
     with Store() as store:
-        store.add(agreement, perturb_table(agreement, PEOPLE))
+        store.add(agreement, perturb_table(agreement, people))
         assert not store.status(name).sums
         shown = store.publish_text(name)
         assert store.status(name).sums
         assert shown == store.publish_text(name) == store.moments(agreement).to_json()
-        with pytest.raises(InfeasibleError, match=r"The sums are published, .*public=rows"):
+        with pytest.raises(InfeasibleError, match=r"are published, .*moments.survival\(\)"):
             store.publish(agreement)
 
 

@@ -58,7 +58,6 @@ from blurfit.agreement.terms import (
     Factors,
     LaterTerms,
     Mechanism,
-    Sends,
     Terms,
     Trust,
     require_rules,
@@ -272,7 +271,7 @@ class AgreementDocument(LaterTerms, frozen=True, kw_only=True, forbid_unknown_fi
     grid: Grid
     databases: tuple[Database, ...]
     wave: WaveDocument | None
-    public_rows: str | None
+    public_rows: None
 
 
 @dataclass(frozen=True, eq=False)
@@ -301,11 +300,9 @@ class Agreement(Fingerprinted):
     objective: Objective | None = None
     databases: tuple[Database, ...] = ()
     wave: Wave | None = None
-    public_rows: str | None = None
     admission: Admission = "invited"
     database_noise: bool = False
     proofs: bool = False
-    sends: Sends = "everything"
     groups: str | None = None
     overlap: float = 0.0
     weighting: str | None = None
@@ -391,18 +388,14 @@ class Agreement(Fingerprinted):
 
     @property
     def targets(self) -> Sequence[str]:
-        """What may be predicted: any of the schema's targets, where all products are sent."""
-        if self.sends != "everything":
-            return (self.schema.target.name,)
+        """What may be predicted: any of the schema's targets whose products are sent."""
         sent = {one.name for one in self.questions}
         return tuple(name for name in self.schema.targets if name in sent)
 
     @property
     def sums_alone(self) -> bool:
-        """Whether a release of one wave is sums without a model of their own: products with the
-        target, which take public rows, or exits, of which hazards are asked.
-        """
-        return self.sends != "everything" or isinstance(self.schema.target, TimeToEvent)
+        """Whether a release of one wave is sums of exits, of which hazards are asked."""
+        return isinstance(self.schema.target, TimeToEvent)
 
     @property
     def trust(self) -> Trust:
@@ -589,7 +582,7 @@ class Agreement(Fingerprinted):
             grid=self.grid,
             databases=self.databases,
             wave=None if self.wave is None else self.wave.document(),
-            public_rows=self.public_rows,
+            public_rows=None,
             **LaterTerms.of(self),
         )
 
@@ -607,7 +600,6 @@ class Agreement(Fingerprinted):
             objective=document.objective,
             databases=document.databases,
             wave=None if document.wave is None else Wave.read(document.wave),
-            public_rows=document.public_rows,
             **LaterTerms.of(document),
         )
 

@@ -91,7 +91,7 @@ from blurfit.schema.schema import Schema, independent, joint_form, values
 from blurfit.schema.table import listed
 from blurfit.theory import maps
 from blurfit.theory.coded import ONE, Code, CodedForm, Weighting
-from blurfit.theory.forms import Form, GaugeForm, JointForm, TargetForm, WaveForm
+from blurfit.theory.forms import Form, GaugeForm, JointForm, WaveForm
 from blurfit.theory.hazards import EventForm
 from blurfit.theory.input_calibration import InputCalibration, calibrate
 from blurfit.theory.moments import MomentCalibration, calibrate_moment, rounded_up
@@ -436,7 +436,6 @@ class MomentPerturbation:
             "weights": weights,
             "databases": terms.databases,
             "wave": wave,
-            "public_rows": terms.public_rows,
             **LaterTerms.of(terms),
             "proofs": proofs,
         }
@@ -594,7 +593,7 @@ PERTURBATIONS: dict[Mechanism, Perturbation] = {"moment": MOMENT, "input": INPUT
 def form_of(schema: Schema, weights: PublicWeights | None, wave: Wave | None, agreed: Any) -> Form:
     """Return the form of an agreement, or of the terms of one: decided here and nowhere else.
 
-    The products of all columns or of the target's; those of each group, or times a weight; or what
+    The products of all columns; those of each group, or times a weight; or what
     a later wave's map makes of a record.
     """
     if weights is None:
@@ -615,8 +614,6 @@ def form_of(schema: Schema, weights: PublicWeights | None, wave: Wave | None, ag
         kept = tuple(at[column.name] for column in features)
         inner = JointForm(whole.constant, tuple(features))
         return EventForm(inner, kept, at[target.time], at[target.name], target.bands, last.weight)
-    if agreed.sends == "targets":
-        return TargetForm(whole.constant, whole.columns, len(target.columns))
     return whole
 
 

@@ -150,7 +150,7 @@ from blurfit.theory.moments import (
     Reach,
     ceiling,
 )
-from blurfit.theory.planning import Task, public_weights, weights_beside_public_rows
+from blurfit.theory.planning import Task, public_weights
 
 if TYPE_CHECKING:
     from blurfit.agreement.agreement import Agreement
@@ -407,17 +407,14 @@ class PublicWeights:
             task: Task | None = None
             if alone and isinstance(asked[-1], Numeric | Binary):
                 task = "number" if isinstance(asked[-1], Numeric) else "label"
-            if terms.public_rows is not None:
-                found = weights_beside_public_rows(kinds)
-            else:
-                found = public_weights(
-                    kinds,
-                    terms.quorum,
-                    mu_of(*promise),
-                    neighbours=terms.neighbours,
-                    task=task,
-                    followed=followed,
-                )
+            found = public_weights(
+                kinds,
+                terms.quorum,
+                mu_of(*promise),
+                neighbours=terms.neighbours,
+                task=task,
+                followed=followed,
+            )
             if isinstance(schema.target, TimeToEvent):
                 size = math.sqrt(math.fsum(weight**2 for weight in found.features))
                 features = tuple(weight / size for weight in found.features)

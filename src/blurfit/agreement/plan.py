@@ -67,9 +67,9 @@ from blurfit.theory.moments import BEYOND, ModelGuarantee, MomentCalibration, Ne
 RULE = 1  # of how a map follows from releases: `blurfit.learning.waves`
 _TERMS = (
     *("epsilon", "delta", "quorum", "colluders", "neighbours", "local_epsilon", "local_delta"),
-    *("databases", "public_rows"),
+    "databases",
 )
-_SAME = ("databases", "public_rows", *LATER_TERMS)  # of a plan's terms and of each agreement
+_SAME = ("databases", *LATER_TERMS)  # of a plan's terms and of each agreement
 
 
 class PlannedWave(Struct, frozen=True, forbid_unknown_fields=True):
@@ -101,7 +101,7 @@ class PlanDocument(LaterTerms, frozen=True, kw_only=True, forbid_unknown_fields=
     weights: dict[str, float]  # these, and what follows, of the first wave
     calibration: dict[str, Any]
     grid: Grid
-    public_rows: str | None = None
+    public_rows: None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,8 +199,7 @@ class Plan(Fingerprinted):
         require_together(terms, waves=True)
         assert terms.colluders is not None
         honest = honest_among(quorums, terms.colluders)
-        # public rows do not change the weights: maps follow from the features' own products
-        first = msgspec.structs.replace(terms, quorum=honest[0], public_rows=None)
+        first = msgspec.structs.replace(terms, quorum=honest[0])
         made = MOMENT.contract(schema, first, followed=len(quorums) > 1)
         stated = made["weights"], made["calibration"], made["grid"]
         terms = msgspec.structs.replace(terms, constant=None, weights=None)  # which are among them

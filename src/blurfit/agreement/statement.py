@@ -201,10 +201,6 @@ _RELATION: dict[Neighbours, str] = {
     "replace": "one person's record were replaced by any other",
     "zero-out": "one person's answers were blanked out, while they still count",
 }
-PUBLIC_ROWS_ASSUMED = (
-    "The public rows are assumed to be public, and not those of the people who are protected: "
-    "nothing is promised to anybody in them."
-)
 UNPROVED = (
     "NOT PROVED: the noise follows rule='published', as the paper prints it, which does not follow "
     "from its proof. For experiments only; use rule='certified' for real people."

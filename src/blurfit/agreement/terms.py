@@ -171,7 +171,6 @@ def require_rules(agreed: Any, *, waves: bool = False) -> None:
     bounded: for an ε beyond some hundreds nothing is refused by its size (`blurfit.learning.sums`).
     """
     errors.one_of(ADMISSIONS, admission=agreed.admission)
-    errors.one_of(("everything", "targets"), sends=agreed.sends)
     for name in ("database_noise", "diaries", "proofs"):
         value = getattr(agreed, name)
         if type(value) is not bool and (name, value) != ("proofs", None):
@@ -185,13 +184,6 @@ def require_rules(agreed: Any, *, waves: bool = False) -> None:
         raise errors.InvalidValueError(
             f"Expected epsilon={agreed.epsilon!r} to be at most {MOST_EPSILON_BEHIND_NOISE:g} with "
             "database_noise: a larger one promises nothing that noise could keep."
-        )
-    if (digest := agreed.public_rows) is not None and not (
-        isinstance(digest, str) and re.fullmatch("[0-9a-f]{64}", digest)
-    ):
-        raise errors.InvalidValueError(
-            f"Expected public_rows={digest!r} to be the SHA-256 of a file, 64 hexadecimal digits "
-            "in lower case."
         )
     if agreed.databases:
         require_two(agreed.databases)
@@ -208,7 +200,6 @@ def require_together(
     collect it.
     """
     by_input, proofs = agreed.mechanism == "input", bool(agreed.proofs)
-    targets = agreed.sends == "targets"
     target = target or getattr(getattr(agreed, "schema", None), "target", None)
     exits = getattr(target, "kind", None) == "exit"  # by its word: `--help` waits for no columns
     coded = agreed.groups is not None or agreed.weighting is not None
@@ -237,10 +228,6 @@ def require_together(
             "sends of one, and a mean of their q is not.",
         ),
         (
-            by_input and (agreed.public_rows is not None or targets),
-            "no public rows with mechanism='input': they stand beside sums, which it never shows.",
-        ),
-        (
             proofs and not agreed.databases,
             "two databases with proofs=True: one database sees how long a submission is.",
         ),
@@ -251,10 +238,6 @@ def require_together(
             "lies can do to the model.",
         ),
         (exits and by_input, "mechanism='moment' with a time to an event as the target."),
-        (
-            exits and (targets or agreed.public_rows is not None),
-            "no public rows with a time to an event as the target.",
-        ),
         (
             exits and agreed.groups is not None,
             "no groups with a time to an event as the target: curves by group follow from "
@@ -279,23 +262,14 @@ def require_together(
             "several spells of a person in files (`blurfit contribute --person`).",
         ),
         (
-            targets and agreed.public_rows is None,
-            "public_rows with sends='targets': without rows of the features nothing can be learned "
-            "from products with the target alone. Name a public file, or send everything.",
-        ),
-        (
-            targets and waves,
-            "sends='everything' with waves: a wave's map follows from the features' own products.",
-        ),
-        (
             coded and waves,
             "no groups and no weighting with waves: a wave's map is for everybody alike, and says "
             "nothing of groups or weights. Propose one wave.",
         ),
         (
-            coded and (by_input or targets or agreed.public_rows is not None),
-            "mechanism='moment', sends='everything' and no public rows with groups or weighting: "
-            "they are read from the products of all columns.",
+            coded and by_input,
+            "mechanism='moment' with groups or weighting: they are read from the products of all "
+            "columns.",
         ),
         (
             agreed.overlap != 0 and agreed.groups is None,
@@ -334,7 +308,6 @@ Mechanism = Literal["moment", "input"]
 MECHANISMS: tuple[Mechanism, ...] = ("moment", "input")
 Admission = Literal["invited", "anyone"]
 ADMISSIONS: tuple[Admission, ...] = ("invited", "anyone")
-Sends = Literal["everything", "targets"]
 Factors = tuple[tuple[str, float], ...]  # a level, and the weight of whoever has it
 LossName = Literal["squared", "logistic"]
 LOSSES: tuple[LossName, ...] = ("squared", "logistic")
@@ -351,7 +324,6 @@ class LaterTerms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     admission: Admission = "invited"
     database_noise: bool = False
     proofs: bool = False
-    sends: Sends = "everything"
     groups: str | None = None
     overlap: float = 0.0
     weighting: str | None = None
@@ -435,20 +407,6 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             "with two databases, in one wave. Waves have no proofs yet."
         ),
     ] = None
-    public_rows: Annotated[
-        str | None,
-        Meta(
-            description="SHA-256 of a public file of rows with the same features. The target gets "
-            "the weight that suits them. (moment)"
-        ),
-    ] = None
-    sends: Annotated[
-        Sends,
-        Meta(
-            description="everything: products of all columns; targets: only those with the target, "
-            "from which a model follows only together with public rows. (moment)"
-        ),
-    ] = "everything"
     groups: Annotated[
         str | None,
         Meta(
@@ -594,8 +552,7 @@ INPUT_TERMS, _MOMENT_TERMS = (
     {name: _DEFAULTS[name] for name in names.split()}
     for names in (
         "loss rule weight_bound l1 l2 split local_share approximation",
-        "constant weights public_rows database_noise sends diaries groups overlap weighting "
-        "factors",
+        "constant weights database_noise diaries groups overlap weighting factors",
     )
 )
 TERMS_OF_THE_OTHER: dict[Mechanism, dict[str, Any]] = {

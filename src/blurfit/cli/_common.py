@@ -23,11 +23,9 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, fields, is_dataclass
-from pathlib import Path, PurePosixPath
-from tempfile import TemporaryDirectory
+from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TextIO, get_args, get_origin
-from urllib.parse import urlsplit
 
 import click
 
@@ -38,7 +36,6 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from blurfit.agreement.plan import Agreed
-    from blurfit.data import FloatArray
     from blurfit.model.course import Course
 
 
@@ -247,50 +244,12 @@ def _in_a_folder(_context: object, _option: object, path: Path | None) -> Path |
     return path
 
 
-class _FileOrAddress(click.Path):
-    """A file, or what is fetched from where it is public, for as long as the command runs."""
-
-    name = "file or url"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if ctx is not None and str(value).startswith(("http://", "https://")):
-            folder = ctx.find_root().with_resource(TemporaryDirectory())  # gone after a refusal too
-            value = _fetched(str(value), Path(folder))
-        return super().convert(value, param, ctx)
-
-
-_LARGEST = 2**31  # bytes that are fetched: some of the rows are enough
-
-
-def _fetched(address: str, folder: Path) -> Path:
-    import httpx2 as httpx
-
-    path = folder / (PurePosixPath(urlsplit(address).path).name or "rows")
-    size = 0
-    try:
-        with httpx.stream("GET", address, follow_redirects=True, timeout=60.0) as answer:
-            answer.raise_for_status()
-            with path.open("wb") as file:
-                for part in answer.iter_bytes():
-                    size += file.write(part)
-                    if size > _LARGEST:
-                        raise InvalidValueError(
-                            f"Expected at most {_LARGEST:,} bytes of public rows at {address!r}."
-                        )
-    except httpx.HTTPError as error:
-        raise InvalidValueError(
-            f"Cannot fetch the public rows at {address!r}: {' '.join(str(error).split())}."
-        ) from error
-    return path
-
-
 ExistingFile = Annotated[Path, click.Path(exists=True, dir_okay=False, path_type=Path)]
 AnyFile = Annotated[Path, click.Path(dir_okay=False, path_type=Path)]
 NewFile = Annotated[Path, click.Path(dir_okay=False, path_type=Path, writable=True)]
 Out = Annotated[NewFile, _in_a_folder]
 Picture = Annotated[Out, "Draw into this file (.png, .svg, .pdf)."]
 MomentsOut = Annotated[Out, "Also write the blurred sums to this file, for `blurfit fit`. (moment)"]
-PublicFile = Annotated[Path, _FileOrAddress(exists=True, dir_okay=False, path_type=Path)]
 Releases = Annotated[
     ExistingFile, "With --plan: the published moments of each earlier wave, in order."
 ]
@@ -397,63 +356,6 @@ def format_of(path: Path) -> str | None:
         return None
     found = document.get("format") if isinstance(document, dict) else None
     return found if isinstance(found, str) else None
-
-
-def digest_of(path: Path, schema: "bf.Schema") -> str:
-    """Return the SHA-256 of a file of public rows, after reading all features of all rows."""
-    from blurfit.schema.table_files import TableFile
-
-    names = tuple(feature.name for feature in schema.features)
-    read_public(path, schema, names)
-    return TableFile(path, schema, only=names).digest()
-
-
-def read_public(path: Path, schema: "bf.Schema", names: "Sequence[str]") -> dict[str, list[Any]]:
-    """Read some columns of a file of public rows; refuse what the schema refuses, with its row."""
-    from blurfit.schema.schema import values
-    from blurfit.schema.table_files import TableFile
-
-    if path.suffix.lower() not in (".csv", ".gz", ".xlsx", ".parquet"):
-        raise InvalidValueError(
-            f"Expected --public {str(path)!r} to be a file of public rows, .csv, .xlsx or .parquet."
-        )
-    file = TableFile(path, schema, only=tuple(names))
-    columns: dict[str, list[Any]] = {name: [] for name in file.names}
-    rows = 0
-    for part in file.chunks():
-        with file.located(rows):
-            rows += len(values(schema, part, names))
-        for name in file.names:
-            found = part[name]
-            columns[name] += found.to_pylist() if hasattr(found, "to_pylist") else found
-    if not rows:
-        raise InvalidValueError(f"Expected at least one public row in {str(path)!r}.")
-    return columns
-
-
-def encoded_public(path: Path, schema: "bf.Schema") -> "FloatArray":
-    """Read all features of public rows as the columns that joint moments have: (rows, k)."""
-    import numpy as np
-
-    from blurfit.schema.schema import values
-
-    names = [feature.name for feature in schema.features]
-    return np.atleast_2d(values(schema, read_public(path, schema, names), names))
-
-
-def require_agreed(path: Path, agreement: "bf.Agreement") -> None:
-    """Refuse any file other than the one that the agreement names, if it names one."""
-    from blurfit.schema.table_files import TableFile
-
-    agreed = agreement.public_rows
-    if agreed is None:
-        return
-    found = TableFile(path, agreement.schema, only=()).digest()
-    if found != agreed:
-        raise InvalidValueError(
-            f"Expected --public {str(path)!r} to be the file of public rows that was agreed on, "
-            f"with SHA-256 {agreed}, and its own is {found}. Fetch the agreed file again."
-        )
 
 
 def read_course(

@@ -23,7 +23,7 @@ from blurfit.theory.planning import information
 
 if TYPE_CHECKING:
     from blurfit.data import FloatArray
-    from blurfit.forecast.choices import Advice, Beside, PublicForecast
+    from blurfit.forecast.choices import Advice
     from blurfit.forecast.sweep import Case, Forecast
 
 
@@ -113,10 +113,6 @@ def agreement_report(agreement: "bf.Agreement") -> RenderableType:
     ]
     if agreement.diaries:
         parts.append(Text(DIARIES))
-    if agreement.public_rows is not None:
-        parts.append(
-            Text(f"Public rows: SHA-256 {agreement.public_rows}. {statement.PUBLIC_ROWS_ASSUMED}")
-        )
     if agreement.signing_keys:
         keys = " and ".join(agreement.signing_keys)
         parts.append(Text(f"Receipts and what is published are signed with {keys}."))
@@ -157,7 +153,7 @@ def moments_report(moments: "bf.PublishedMoments") -> str:
     promise, wave = moments.guarantee, moments.agreement.wave
     kind = "Sums of all products of two columns"
     if not moments.has_all_products:
-        kind = "Sums of products with the target"
+        kind = "Sums of exits"
         if wave is not None:
             kind = f"Sums of wave {wave.number} of a plan, under its map"
     least = f" (at least {moments.agreement.quorum:,} were required) answered"
@@ -294,7 +290,6 @@ def agreement_facts(agreement: "bf.Agreement") -> dict[str, Any]:
         "bytes": (agreement.share_layout("masked") if agreement.proofs else agreement.layout).size,
         "local_epsilon": None if caveats else agreement.calibration.local.epsilon,
         "local_delta": None if caveats else agreement.calibration.local.delta,
-        "public_rows": agreement.public_rows,
         "signing_keys": list(agreement.signing_keys),
     }
 
@@ -506,70 +501,3 @@ def _cell(case: "Case") -> str:
     base = case.without_privacy
     text = f"{case.ratio:.3f}\n{case.lower / base:.2f}–{case.upper / base:.2f}"
     return text + (f"\n{case.refused:.0%} refused" if case.refused else "")
-
-
-_LITTLE = 0.01  # of the way, which is about what the draws of a forecast differ by
-
-
-def public_report(found: "PublicForecast") -> RenderableType:
-    """Show answers first; of a sweep, those for the largest number of contributors."""
-    largest = max(one.contributors for one in found.cases)
-    answers = [
-        Text(public_answer(found, one)) for one in found.cases if one.contributors == largest
-    ]
-    shown = table(
-        ("contributors", "ε", "local ε", "alone", "with public rows", "no privacy"),
-        (
-            (
-                f"{one.contributors:,}",
-                f"{one.epsilon:g}",
-                "–" if one.local_epsilon is None else f"{one.local_epsilon:g}",
-                *map(_told, (one.alone, one.with_public_rows, one.without_privacy)),
-            )
-            for one in found.cases
-        ),
-    )
-    unit = "share of wrong predictions" if found.is_label else "root mean squared error"
-    intro = Text(
-        f"Error ({unit}), mean over collections. Population: {found.population}; {found.rows:,} "
-        f"public rows are read. Always guessing the same: {number(found.constant)}. It is assumed "
-        "that contributors are like the people in the public rows."
-    )
-    return Group(*answers, Text(), intro, shown)
-
-
-def public_answer(found: "PublicForecast", one: "Beside") -> str:
-    """Tell one case in a sentence."""
-    promise = f"ε = {one.epsilon:g}"
-    if one.local_epsilon is not None:
-        promise += f" and a local ε = {one.local_epsilon:g}"
-    start = f"With {one.contributors:,} contributors at {promise},"
-    if math.isnan(one.with_public_rows):
-        return f"{start} no model can be had with these public rows."
-    if not min(one.with_public_rows, one.alone) < found.constant:
-        return (
-            f"{start} the noise leaves no model worth having: always guessing the same has the "
-            f"error {number(found.constant)}, the model {_told(one.with_public_rows)} with public "
-            f"rows and {_told(one.alone)} without."
-        )
-    ways = [
-        "nothing at all"
-        if math.isnan(error)
-        else f"{max(found.way(error), 0.0):.0%} of the way from a constant to no privacy"
-        for error in (one.alone, one.with_public_rows)
-    ]
-    return (
-        f"{start} public rows {_verdict(found, one)}: the model goes {ways[1]} with them (error "
-        f"{_told(one.with_public_rows)}), {ways[0]} without (error {_told(one.alone)})."
-    )
-
-
-def _verdict(found: "PublicForecast", one: "Beside") -> str:
-    gain = found.way(one.with_public_rows) - found.way(one.alone)
-    if abs(gain) < _LITTLE:
-        return "make little difference"
-    return "do not help" if gain < 0 else "help"  # where there is nothing else, too
-
-
-def _told(error: float) -> str:
-    return "–" if math.isnan(error) else number(error)

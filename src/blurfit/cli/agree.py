@@ -33,7 +33,6 @@ from blurfit.cli._common import Answer, ExistingFile, NewFile, Out, Together, co
 from blurfit.errors import InfeasibleError, InvalidValueError
 
 if TYPE_CHECKING:
-    from blurfit.forecast.choices import PublicForecast
     from blurfit.schema.imports import Imported
 
 
@@ -119,7 +118,6 @@ def _type(kind: Any) -> Any:
 
 
 NEEDED = ("epsilon", "delta", "quorum")
-FEWEST_ROWS = 200  # public ones, of which half are read: fewer than a hundred are refused
 
 
 def _waves(_context: object, _option: object, word: str | None) -> int | str | None:
@@ -135,10 +133,7 @@ def agree(
     schema: ExistingFile,
     *,
     out: Out = Path("agreement.json"),
-    typed: Annotated[
-        dict[str, Any], Together(term_options(*(name for name in TERMS if name != "public_rows")))
-    ],
-    public: common.PublicFile | None,
+    typed: Annotated[dict[str, Any], Together(term_options(*TERMS))],
     waves: Annotated[Any | None, _waves],
     database_key: tuple[str, ...],
     counts: bool,
@@ -152,8 +147,6 @@ def agree(
 
     Options:
         out: Where the agreement is written.
-        public: Public rows of the features (a table), not the contributors' own: the agreement
-            names the file by its SHA-256, and the target gets the weight that suits them. (moment)
         waves (auto|N): Ask people in waves, each of which builds on what the earlier ones taught:
             as many as help, or at most N. Writes a plan, and the agreement of its first wave.
             (moment)
@@ -171,8 +164,6 @@ def agree(
             f"Expected a schema (.toml), and {str(schema)!r} is an agreement already."
         )
     terms = proposal.terms | given(typed)
-    if public is not None:
-        terms["public_rows"] = common.digest_of(public, proposal.schema)
     if database_key:
         pairs = terms.get("databases", ())
         if len(database_key) != len(pairs):
@@ -202,9 +193,6 @@ def agree(
     doubts = reports.doubts(agreement)
     for doubt in doubts:
         click.echo(f"Warning: {doubt}", err=True)
-    if public is not None and waves is None and (worth := _worth(agreement, public, terms)):
-        facts["public_rows_worth"] = worth.to_dict()
-        told.append(reports.public_answer(worth, worth.cases[0]))
     facts |= reports.agreement_facts(agreement) | {"warnings": doubts}
     wrote = f"Wrote {out}, fingerprint {agreement.fingerprint}."
     try:
@@ -219,29 +207,6 @@ def agree(
         collects = collects.removesuffix("or ")
     step = f"`blurfit forecast {out}` says what error to expect; {collects}{elsewhere}"
     return Answer(facts, [reports.agreement_report(agreement), wrote, *told], step)
-
-
-def _worth(
-    agreement: "bf.Agreement", public: Path, terms: dict[str, Any]
-) -> "PublicForecast | None":
-    """Forecast what the public rows are worth at the quorum; None where there are too few."""
-    from blurfit.forecast.choices import forecast_beside, people_and_rows
-
-    schema = agreement.schema
-    rows = common.encoded_public(public, schema)
-    if len(rows) < FEWEST_ROWS:
-        return None
-    people, kept = people_and_rows(schema, rows)
-    rest = {name: value for name, value in terms.items() if name not in ("epsilon", "quorum")}
-    return forecast_beside(
-        schema,
-        people,
-        kept,
-        contributors=[agreement.quorum],
-        epsilons=[terms["epsilon"]],
-        local_epsilons=[rest.pop("local_epsilon", None)],
-        terms=rest,
-    )
 
 
 @command("next", "plan.json release1.json --out agreement2.json")

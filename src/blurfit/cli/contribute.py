@@ -50,7 +50,6 @@ def contribute(
     person: str | None,
     other_people: bool,
     receipt: common.NewFile | None,
-    public: common.PublicFile | None,
     plan: ExistingFile | None,
     release: tuple[common.Releases, ...],
 ) -> Answer:
@@ -74,18 +73,9 @@ def contribute(
             all of their answers are the same.
         receipt: Where to write a receipt, for `blurfit withdraw` and `blurfit verify`. Anyone who
             has it can withdraw. Ask for it from the start.
-        public: First check that this is the file of public rows that the agreement names by its
-            SHA-256.
         plan: First check that the agreement follows from this plan and its --release files.
     """
     agreed = common.load_agreed(agreement)
-    if public is not None:
-        if agreed.first().public_rows is None:
-            raise InvalidValueError(
-                f"Expected no --public {public}: the agreement names no file of public rows."
-            )
-        common.require_agreed(public, agreed.first())
-        common.encoded_public(public, agreed.schema)
     if isinstance(agreed, bf.Agreement):
         common.read_course(agreed, plan, release)
     elif plan or release or out:

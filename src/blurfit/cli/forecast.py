@@ -11,13 +11,13 @@ import click
 import blurfit as bf
 from blurfit.agreement.terms import MECHANISMS, Mechanism
 from blurfit.cli import _common as common
-from blurfit.cli._common import Answer, ExistingFile, PublicFile, Together, command
+from blurfit.cli._common import Answer, ExistingFile, Together, command
 from blurfit.cli.agree import ProposalFile, given, read_proposal, term_options
 from blurfit.errors import InvalidValueError
 from blurfit.forecast import DRAWS, TOLERANCE
 
 if TYPE_CHECKING:
-    from blurfit.forecast.choices import Advice, PublicForecast
+    from blurfit.forecast.choices import Advice
     from blurfit.forecast.population import People
     from blurfit.forecast.sweep import Forecast
 
@@ -186,8 +186,6 @@ class Asked:
         mechanism: Only this one; default: both.
         weight_bound: η, bound on the model's ‖w‖.
         public_data: Public records like those to be collected, a table; default: generated ones.
-        public: Public rows of the features (a table), not the contributors' own: tell what they are
-            worth, by reading each collection with and without them. (moment)
         spectrum: Eigenvalues of E[xxᵀ] to assume, instead of data.
         explained: The R² of generated people, or of a spectrum.
         events: Of a time to an event: the share of generated people who have it; default: a third.
@@ -209,7 +207,6 @@ class Asked:
     mechanism: Mechanism | None = None
     weight_bound: float | None = None
     public_data: ExistingFile | None = None
-    public: PublicFile | None = None
     spectrum: Annotated[tuple[float, ...] | None, Numbers()] = None
     explained: float = 0.3
     events: float | None = None
@@ -301,9 +298,6 @@ def forecast_command(file: ExistingFile, asked: Asked) -> Answer:
     sizes = whole_numbers(asked.contributors)
     shared: dict[str, Any] = {"contributors": sizes, "draws": asked.draws, "seed": asked.seed}
     asked = _for_moment(schema, asked)
-    if asked.public is not None:
-        beside = _beside(proposal, asked, shared)
-        return Answer(beside.to_dict(), reports.public_report(beside))
     if agreement is not None:
         refuse_for_an_agreement(asked)
     population, advice = population_of(schema, asked), []
@@ -334,29 +328,22 @@ def forecast_command(file: ExistingFile, asked: Asked) -> Answer:
 
 
 def _for_moment(schema: "bf.Schema", asked: Asked) -> Asked:
-    """Refuse what cannot be asked together; the mechanism is `moment` for public rows, for exits
-    and for several rows of each person.
+    """Refuse what cannot be asked together; the mechanism is `moment` for exits and for several
+    rows of each person.
     """
     exits = isinstance(schema.target, bf.TimeToEvent)
     by_input, several = asked.mechanism == "input", asked.rows_each > 1
     if exits or several:
-        if by_input or asked.public or (exits and (asked.advise or several)):
+        if by_input or (exits and (asked.advise or several)):
             what = "a time to an event" if exits else "--rows-each"
             raise InvalidValueError(
-                f"Expected no --public and no --mechanism input with {what}"
+                f"Expected no --mechanism input with {what}"
                 f"{', no --advise and no --rows-each' if exits else ''}."
             )
         return replace(asked, mechanism="moment")
     if asked.alike is not None:
         raise InvalidValueError("Expected --rows-each with --alike: how many rows each person has.")
-    if asked.public is None:
-        return asked
-    if asked.advise or asked.plot is not None or by_input:
-        raise InvalidValueError(
-            "Expected no --advise, --plot or --mechanism input with --public, which compares two "
-            "readings of moment."
-        )
-    return replace(asked, mechanism="moment")
+    return asked
 
 
 def _advice(
@@ -382,36 +369,3 @@ def _advice(
             )
             for (kind, epsilon, target), cases in lines.items()
         ]
-
-
-def _beside(proposal: ProposalFile, asked: Asked, shared: dict[str, Any]) -> "PublicForecast":
-    """Forecast each collection alone and beside public rows."""
-    from blurfit.forecast import choices
-
-    assert asked.public is not None
-    schema, agreement = proposal.schema, proposal.agreement
-    rows = common.encoded_public(asked.public, schema)
-    people: People
-    if asked.public_data is None and asked.spectrum is None:
-        people, rows = choices.people_and_rows(
-            schema, rows, explained=asked.explained, seed=asked.seed
-        )
-    else:
-        people = population_of(schema, asked)
-    shared = shared | {"draws": min(asked.draws, choices.DRAWS)}
-    with common.watched("forecast") as watch:
-        sizes = len(shared["contributors"])
-        if agreement is not None:
-            refuse_for_an_agreement(asked)
-            common.require_agreed(asked.public, agreement)
-            return choices.forecast_agreement_beside(
-                agreement, people, rows, **shared, progress=common.steps(watch, sizes)
-            )
-        axes = sweep_asked_for(proposal, asked)
-        del axes["mechanisms"]
-        if asked.local_epsilon is not None:
-            axes["local_epsilons"] = asked.local_epsilon
-        total = sizes * len(axes["epsilons"]) * len(axes["local_epsilons"])
-        return choices.forecast_beside(
-            schema, people, rows, **shared, **axes, progress=common.steps(watch, total)
-        )

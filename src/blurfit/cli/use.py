@@ -20,7 +20,6 @@ from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.private_files import replacing
 
 if TYPE_CHECKING:
-    from blurfit.learning.public_features import Balance
     from blurfit.model.course import Course
     from blurfit.model.statement import Published
     from blurfit.model.survival import SurvivalModel
@@ -60,7 +59,7 @@ def learn(
     """
     from blurfit.files.engines import Cluster, Threads
     from blurfit.files.learn import release_files
-    from blurfit.model.release import without_a_model
+    from blurfit.model.release import OF_EXITS
 
     if scheduler is not None and engine != "dask":
         raise InvalidValueError("Expected --engine dask with --scheduler.")
@@ -72,7 +71,7 @@ def learn(
         )
     if agreed.sums_alone and moments is None:
         raise InvalidValueError(
-            f"Expected --moments FILE: all that is learned here are sums. {without_a_model(agreed)}"
+            f"Expected --moments FILE: all that is learned here are sums. {OF_EXITS}"
         )
     course = common.read_course(agreed, plan, release)
     if course is None and agreed.wave is not None and agreed.wave.number > 1:
@@ -94,10 +93,9 @@ def learn(
         course = course.then(bf.PublishedMoments.from_json(found.moments))
         step = after_wave(course, plan, (*release, moments or Path("MOMENTS")))
     if agreed.sums_alone:
-        words = f"Wrote {moments}: sums, and no model yet. {without_a_model(agreed)}"
+        words = f"Wrote {moments}: sums, and no model yet. {OF_EXITS}"
         if course is None:
-            public = "" if agreed.sends == "everything" else " --public ROWS"
-            step = f"`blurfit fit {moments}{public}`."
+            step = f"`blurfit fit {moments}`."
         elif len(course.releases) == len(course.plan):
             shown = "".join(f" --release {one}" for one in release)
             step = f"`blurfit fit {moments} --plan {plan}{shown}`."
@@ -213,8 +211,6 @@ def fit(
     ridge: float | None,
     lasso: float | None,
     uneven: bool,
-    public: common.PublicFile | None,
-    family: Literal["logistic", "poisson", "linear"] | None,
     by_group: bool,
     gap: tuple[str, str] | None,
     against: str | None,
@@ -227,17 +223,14 @@ def fit(
     """Fit a model to published MOMENTS: any column by any others, at no cost in privacy.
 
     FORMULA is like "income ~ age + C(region)", or "income ~ ." for all other columns; without one,
-    the agreement's target is predicted from everything else. --plot draws the coefficients, an
-    --effect, or how public rows match.
+    the agreement's target is predicted from everything else. --plot draws the coefficients, or an
+    --effect.
     Where exits were sent, FORMULA is the question by whose answers curves are compared.
 
     Options:
         ridge: Penalty ½·ridge·‖w‖² per person, instead of our shrinkage.
         lasso: Penalty lasso·‖w‖₁ per person, which drops weak columns.
         uneven: Allow for residuals that spread unevenly: wider intervals.
-        public: Public rows of the features (a table), not the contributors' own: a label is then
-            learned by exact logistic regression.
-        family: With --public: the kind of model; default: logistic for yes and no, else linear.
         by_group: A model in each group, where the agreement has groups.
         gap (GROUP OTHER): What the other group's model explains of the gap between the means of two
             groups; with bands of the target also medians and quarters.
@@ -249,7 +242,7 @@ def fit(
     if isinstance(published.agreement.schema.target, bf.TimeToEvent):
         return _survival(published.survival(), formula, plot)
     if by_group or gap:
-        others = (public, family, ridge, lasso, against, test, effect, out, uneven or None)
+        others = (ridge, lasso, against, test, effect, out, uneven or None)
         if any(one is not None for one in others):
             raise InvalidValueError(
                 "Expected --by-group or --gap with a formula, --table and --plot alone: groups are "
@@ -259,38 +252,15 @@ def fit(
     step = "run it again with `--out model.json` to keep this model and to predict with it."
     if out is not None:
         step = after_learning(out, None)
-    if public is None:
-        if family is not None:
-            raise InvalidValueError("Expected --public FILE with --family.")
-        model = published.fit(formula, ridge=ridge, lasso=lasso, uneven=uneven)
-        facts, words = ask_model(model, test, effect, plot)
-        if against is not None:
-            compared = model.compare(published.fit(against, uneven=uneven))
-            facts["comparison"] = asdict(compared)
-            words.append(str(compared))
-        if table is not None:
-            model.to_answers().save(table)
-        return shown_model(model, out, None, step, words, **facts)
-    if ridge is not None or lasso is not None or uneven or against is not None:
-        raise InvalidValueError(
-            "Expected no --ridge, --lasso, --uneven or --against with --public: there the "
-            "shrinkage follows from the noise, and errors from the curve."
-        )
-    from blurfit.agreement.statement import PUBLIC_ROWS_ASSUMED
-    from blurfit.model.course import fit_public
-
-    common.require_agreed(public, published.agreement)
-    asked = published.formula(formula, None, None)
-    rows = common.read_public(public, published.agreement.schema, asked.features)
-    model, balance = fit_public(published, rows, asked, family=family)
-    facts, words = ask_model(model, test, effect, None if effect is None else plot)
-    if plot is not None and effect is None:
-        common.save_picture(balance.plot, plot)
+    model = published.fit(formula, ridge=ridge, lasso=lasso, uneven=uneven)
+    facts, words = ask_model(model, test, effect, plot)
+    if against is not None:
+        compared = model.compare(published.fit(against, uneven=uneven))
+        facts["comparison"] = asdict(compared)
+        words.append(str(compared))
     if table is not None:
         model.to_answers().save(table)
-    if not common.for_scripts():
-        click.echo(f"{balance}\n\n{PUBLIC_ROWS_ASSUMED}\n")
-    return shown_model(model, out, None, step, words, public=_balance_facts(balance), **facts)
+    return shown_model(model, out, None, step, words, **facts)
 
 
 def _groups(
@@ -331,21 +301,6 @@ def _survival(model: "SurvivalModel", by: str | None, picture: Path | None) -> c
         words = f"{curves}\nlog-rank test of {by}: p = {test.p_value:.3g}"
         facts = {"curves": curves.rows(), "p_value": test.p_value}
     return common.Answer(facts, words)
-
-
-def _balance_facts(balance: "Balance") -> dict[str, Any]:
-    """Return how public rows were weighted; what is not known of contributors is None."""
-    wanted = [None] * len(balance.names) if balance.wanted is None else balance.wanted.tolist()
-    means = zip(balance.before.tolist(), balance.after.tolist(), wanted, strict=True)
-    return {
-        "rows": len(balance.weights),
-        "effective_rows": balance.effective_rows,
-        "largest_weight": balance.largest_ratio,
-        "columns": {
-            name: dict(zip(("public", "matched", "contributors"), each, strict=True))
-            for name, each in zip(balance.names, means, strict=True)
-        },
-    }
 
 
 def shown_model(

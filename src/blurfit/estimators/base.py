@@ -128,11 +128,6 @@ def _sentences(model: PublishedModel | PublishedMoments, releases: int) -> list[
         )
     if by_moment:
         sentences.append("Further models of `moments_` are free.")
-    if isinstance(model, PublishedModel) and model.public_rows:
-        sentences.append(
-            f"The {model.public_rows} rows of public_X are taken to be public, and not to be those "
-            "of the people who are protected: nothing is promised to anybody in them."
-        )
     if model.models > 1:
         sentences.append(
             f"It is divided among {model.models} models, one for each class against the rest: "
@@ -350,11 +345,11 @@ class PerturbationEstimator(BaseEstimator):  # type: ignore[misc]
         if sample_weight is None:
             return values, columns
         bound = getattr(self, "sample_weight_bound", None)
-        if bound is None or groups is not None or getattr(self, "public_X", None) is not None:
+        if bound is None or groups is not None:
             raise InvalidValueError(
-                "Expected sample_weight_bound with sample_weight, no groups and no public_X: the "
-                "bound is the largest weight that anybody could have, known beforehand, and never "
-                "the largest one in the data."
+                "Expected sample_weight_bound with sample_weight, and no groups: the bound is the "
+                "largest weight that anybody could have, known beforehand, and never the largest "
+                "one in the data."
             )
         positive(sample_weight_bound=bound)
         if SAMPLE_WEIGHT in {column.name for column in columns}:

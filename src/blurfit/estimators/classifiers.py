@@ -19,7 +19,6 @@ from blurfit.estimators.rows import (
     without_answers,
     without_values,
 )
-from blurfit.learning.public_features import Family
 from blurfit.schema.columns import Binary, Categorical
 from blurfit.schema.schema import Schema
 
@@ -93,7 +92,7 @@ class PerturbationClassifier(ClassifierMixin, PerturbationEstimator):  # type: i
     def predict_proba(self, X: Any) -> FloatArray:
         """P(class) for each class, as `PublishedModel.predict_proba` tells it.
 
-        In waves, with public rows, and of two classes by moments, it is the logistic curve of the
+        In waves, and of two classes by moments, it is the logistic curve of the
         score. Otherwise the score of one class against the rest is the least-squares reading of
         E[±1], so it is (score + 1)/2; and where one model has several classes, it is the score
         itself. Two classes are cut to [0, 1], more are cut at 0 and divided by their sum.
@@ -184,12 +183,12 @@ class MomentPerturbationClassifier(MomentPerturbation, PerturbationClassifier):
     """Classification from blurred joint moments: all classes from one release.
 
     A row is one person, unless `fit(X, y, groups=...)` says whose it is. Two classes are one column
-    of ±1, more are one-hot: one release holds all of them, and no budget is divided. In waves, or
-    with public rows of the features, two classes are learned by logistic regression; else by least
-    squares, read on a logistic curve. Once fitted, `summary()` is the table that a statistician
-    expects, and `moments_` the release, from which other columns and formulas are fitted at no
-    further cost. The model is shrunk by what the noise leaves uncertain; where the noise dominates,
-    that is done by sampling, which takes up to a second for each class.
+    of ±1, more are one-hot: one release holds all of them, and no budget is divided. In waves two
+    classes are learned by logistic regression; else by least squares, read on a logistic curve.
+    Once fitted, `summary()` is the table that a statistician expects, and `moments_` the release,
+    from which other columns and formulas are fitted at no further cost. The model is shrunk by what
+    the noise leaves uncertain; where the noise dominates, that is done by sampling, which takes up
+    to a second for each class.
 
     Args:
         epsilon: ε of everything that a fit releases.
@@ -204,14 +203,12 @@ class MomentPerturbationClassifier(MomentPerturbation, PerturbationClassifier):
         neighbours: what may change of one person: "replace" their row by any other, or "zero-out".
         local_epsilon: a target for each blurred record too; raises the noise until it is kept.
         local_delta: its δ, to be given with `local_epsilon`.
-        public_X: rows of the same features that are public, and not the contributors' own: exact
-            logistic regression, of each class against all others where there are several.
         formula: what predicts y, as in R: "member ~ curve(age) + C(region)*sex", for a DataFrame
             with bounds by name: see `MomentPerturbationRegressor`.
         waves: how many releases, of all rows each, the promise is shared among: each is blurred in
             units that those before it taught. "auto" takes as many as help this model by public
             facts. waves=1 spends everything on `moments_`: for many questions. More than two
-            classes, and public rows, take one.
+            classes take one.
         sample_weight_bound: the largest `sample_weight` that anybody could have, public like
             bounds: weights are divided by it. Take one wave with weights.
         per_record: blur each row by itself, as its own contributor would. The same distribution,
@@ -231,7 +228,6 @@ class MomentPerturbationClassifier(MomentPerturbation, PerturbationClassifier):
         plan_: the `HeldWaves`: what each wave sent, and its share of μ²; None for one.
         guarantee_: a `FitGuarantee`, in numbers and in words.
         agreement_: the contract that all releases together keep.
-        balance_: with `public_X`, how the public rows were weighted to look like the contributors.
         n_features_in_: how many features there were.
         feature_names_in_: what they are called, where X has names.
 
@@ -250,9 +246,6 @@ class MomentPerturbationClassifier(MomentPerturbation, PerturbationClassifier):
         with the weights in `sample_weight`.
         """
         return self._fit_rows(X, y, groups, sample_weight)
-
-    def _family(self) -> Family:
-        return "logistic"
 
     def _of_many(self, name: str, classes: AnyArray, codes: AnyArray) -> list[Signal]:
         levels = [str(label) or "(empty)" for label in classes]

@@ -44,28 +44,20 @@ from blurfit.estimators.base import (
 )
 from blurfit.estimators.passes import JointTotals, Rows
 from blurfit.estimators.people import People, every
-from blurfit.estimators.rows import (
-    by_formula,
-    read_rows,
-    records,
-    refuse_outside,
-    refuse_unless_binary,
-)
-from blurfit.learning.public_features import Family
 from blurfit.learning.sums import Statistics, Totals
-from blurfit.model.course import Course, fit_public
+from blurfit.model.course import Course
 from blurfit.model.model import PublishedModel
 from blurfit.model.release import PublishedMoments, learn, moments_of
 from blurfit.schema.columns import Categorical, Feature, Question
 from blurfit.schema.formulas import declared, parsed
-from blurfit.schema.schema import Schema, kind_of
+from blurfit.schema.schema import Schema
 from blurfit.simulation import input_totals
 from blurfit.theory.coded import CodedForm
 from blurfit.theory.forms import JointForm, WaveForm
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.moments import MomentCalibration, Rule
-from blurfit.theory.planning import Stage, StageKind, Stages, choose_shares, public_weights
+from blurfit.theory.planning import Stage, StageKind, Stages, choose_shares
 
 # How far a score reaches, in units of √m: a number's from one end of its range to the other; a
 # label's log-odds are twice the least-squares fit of ±1, which is itself longer than a number's.
@@ -243,7 +235,7 @@ def stages_for(
     if counts and "newton" not in found.kinds:
         raise InfeasibleError(
             f"Expected waves for counts that end with Newton's, and waves={waves!r} has only "
-            f"{found.kinds}: a line. Take waves='auto', public_X, or family='linear'."
+            f"{found.kinds}: a line. Take waves='auto', or family='linear'."
         )
     return found if len(found.stages) > 1 else None
 
@@ -262,7 +254,6 @@ class MomentPerturbation(PerturbationEstimator):
 
     mechanism = "moment"
 
-    public_X: Any = None  # noqa: N815 - as scikit-learn writes tables
     formula: str | None = None
     waves: int | Literal["auto"] = "auto"
     sample_weight_bound: float | None = None
@@ -271,23 +262,18 @@ class MomentPerturbation(PerturbationEstimator):
         """Return the contract under which a fit in one wave to this many rows blurs them; to so
         many people, where each may have several.
         """
-        weights = {} if self.public_X is None else self._weights_for_public_rows(schema, rows)
-        if _is_weighted(schema):
-            weights["weighting"] = SAMPLE_WEIGHT
+        weights = {"weighting": SAMPLE_WEIGHT} if _is_weighted(schema) else {}
         return agree(schema, quorum=rows, diaries=diaries, **self._promise(), **weights)
 
     def waves_for(self, schema: Schema, rows: int, *, diaries: bool = False) -> HeldWaves | None:
         """Return the waves of a fit to this many rows of this schema, or people; None for one."""
-        if self.public_X is not None:
-            refuse_waves(self.waves, "public_X")
-            return None
         if _is_weighted(schema):
             refuse_waves(self.waves, "sample_weight")
             return None
         in_all = self.agreement_for(schema, rows, diaries=diaries)
         calibration = in_all.calibration
         assert isinstance(calibration, MomentCalibration)
-        counts, mu = self._family() == "poisson", mu_of(self.epsilon, calibration.model.delta)
+        counts, mu = self._counts(), mu_of(self.epsilon, calibration.model.delta)
         apart = getattr(self, "effects", "pooled") == "within"
         stages = stages_for(schema, rows, self.waves, counts=counts, mu=mu, differences=apart)
         if stages is None:
@@ -297,7 +283,7 @@ class MomentPerturbation(PerturbationEstimator):
         return HeldWaves(in_all, stages, given, apart)
 
     def _spent_in_words(self) -> tuple[str, ...]:
-        if self.public_X is not None or isinstance(self._one_model().aim, Categorical):
+        if isinstance(self._one_model().aim, Categorical):
             return ()
         if _is_weighted(self._one_model().agreement.schema):
             return ("Rows were weighted: the whole budget was spent on one release, `moments_`.",)
@@ -313,24 +299,9 @@ class MomentPerturbation(PerturbationEstimator):
             "spends it all on one release.",
         )
 
-    def _weights_for_public_rows(self, schema: Schema, rows: int) -> dict[str, Any]:
-        """c, ω and the target's b = R, which make the noise on Σyx smallest.
-
-        With x = (c, ωv) of length at most R, the noise on an entry of Σyx is (R² + b²)/(bμ) over
-        the column's own weight, least at b = R: 2R/μ, as if nothing else were released. The others
-        share R as columns of a regression do; the constant is one more of them, of spread 1.
-        """
-        kinds = [kind_of(feature) for feature in schema.features]
-        mu = mu_of(self.epsilon, self.delta)
-        *features, constant = public_weights([*kinds, "sign"], rows, mu).features
-        radius = math.sqrt(math.fsum(weight**2 for weight in (*features, constant)))
-        names = [feature.name for feature in schema.features]
-        weights = dict(zip(names, features, strict=True)) | {schema.target.name: radius}
-        return {"constant": constant, "weights": weights}
-
-    def _family(self) -> Family | None:
-        """Return what the public rows are read for."""
-        return None
+    def _counts(self) -> bool:
+        """Tell whether the target is a count, the logarithm of whose mean is linear."""
+        return False
 
     def _learn(
         self,
@@ -341,13 +312,6 @@ class MomentPerturbation(PerturbationEstimator):
         people: People | None,
     ) -> list[PublishedModel]:
         (signal,) = signals
-        public = None
-        if self.public_X is not None:  # refused before anything is spent
-            rows, _, _ = read_rows(self, by_formula(self, self.public_X)[0], reset=False)
-            refuse_unless_binary(rows, columns)
-            for place, column in enumerate(columns):
-                refuse_outside(rows[:, place], column)
-            public = records(rows, columns)
         schema = self._schema(columns, signal.target)
         count, diaries = _counted(values, people)
         waves = self.waves_for(schema, count, diaries=diaries)
@@ -359,16 +323,7 @@ class MomentPerturbation(PerturbationEstimator):
         self.plan_ = course.agreed if isinstance(course.agreed, HeldWaves) else None
         self.releases_ = course.releases
         self.moments_ = course.releases[0]
-        if public is None:
-            return [course.model()]
-        try:
-            model, self.balance_ = fit_public(self.moments_, public, family=self._family())
-        except InfeasibleError as error:
-            raise InfeasibleError(
-                f"{error} The release has been made and stands: moments_.fit() learns from it "
-                "without public rows."
-            ) from error
-        return [model]
+        return [course.model()]
 
     def _course(
         self,

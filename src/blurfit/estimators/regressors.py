@@ -1,7 +1,7 @@
 """Linear regression by either mechanism, and counts by sums alone, learned from blurred sums."""
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin  # type: ignore[import-untyped]
@@ -18,7 +18,6 @@ from blurfit.estimators.rows import (
     refuse_unless_binary,
     without_answers,
 )
-from blurfit.learning.public_features import Family
 from blurfit.model.model import PublishedModel, predicted
 from blurfit.schema.columns import Feature, Numeric
 from blurfit.schema.schema import Schema
@@ -117,10 +116,8 @@ class MomentPerturbationRegressor(MomentPerturbation, PerturbationRegressor):
         neighbours: what may change of one person: "replace" their row by any other, or "zero-out".
         local_epsilon: a target for each blurred record too; raises the noise until it is kept.
         local_delta: its δ, to be given with `local_epsilon`.
-        public_X: rows of the same features that are public, and not the contributors' own. They
-            stand for the features' own moments, so that only Σyx is read from the release.
         family: "linear", or "poisson" for counts from 0 to the target's upper bound, the logarithm
-            of whose mean is linear. It takes public rows, or waves of which the last is Newton's.
+            of whose mean is linear. It takes waves, of which the last is Newton's.
         effects: of the rows that `groups` names people of: "pooled" compares all; "within" each
             person's rows with each other, so that whatever stays the same in a person cancels
             (fixed effects), and predictions are differences from their mean
@@ -134,7 +131,6 @@ class MomentPerturbationRegressor(MomentPerturbation, PerturbationRegressor):
         waves: how many releases, of all rows each, the promise is shared among: each is blurred in
             units that those before it taught. "auto" takes as many as help this model by public
             facts, which may be one. waves=1 spends everything on `moments_`: for many questions.
-            Public rows take one.
         sample_weight_bound: the largest `sample_weight` that anybody could have, public like
             bounds: weights are divided by it. Take one wave with weights.
         per_record: blur each row by itself, as its own contributor would. The same distribution,
@@ -153,7 +149,6 @@ class MomentPerturbationRegressor(MomentPerturbation, PerturbationRegressor):
         plan_: the `HeldWaves`: what each wave sent, and its share of μ²; None for one.
         guarantee_: a `FitGuarantee`, in numbers and in words.
         agreement_: the contract that all releases together keep.
-        balance_: with `public_X`, how the public rows were weighted to look like the contributors.
         n_features_in_: how many features there were.
         feature_names_in_: what they are called, where X has names.
 
@@ -167,12 +162,12 @@ class MomentPerturbationRegressor(MomentPerturbation, PerturbationRegressor):
     (True, True)
     """
 
-    family: Family = "linear"
+    family: Literal["linear", "poisson"] = "linear"
     effects: Effects = "pooled"
     spread: float = 1.0
 
-    def _family(self) -> Family:
-        return self.family
+    def _counts(self) -> bool:
+        return self.family == "poisson"
 
     def fit(self, X: Any, y: Any = None, groups: Any = None, sample_weight: Any = None) -> Self:
         """Learn from rows X and their targets y, of the people that `groups` names, if it does, or
@@ -181,14 +176,10 @@ class MomentPerturbationRegressor(MomentPerturbation, PerturbationRegressor):
         one_of(("linear", "poisson"), family=self.family)
         one_of(EFFECTS, effects=self.effects)
         if self.effects != "pooled" and (
-            groups is None
-            or self.family != "linear"
-            or self.public_X is not None
-            or self.per_record
-            or self.formula is not None
+            groups is None or self.family != "linear" or self.per_record or self.formula is not None
         ):
             raise InvalidValueError(
-                "Expected groups, family='linear', no public_X, no formula and no per_record with "
+                "Expected groups, family='linear', no formula and no per_record with "
                 f"effects={self.effects!r}: it compares rows of the people whom groups name."
             )
         if not 0.01 <= self.spread <= 1 or (self.spread < 1 and self.effects != "within"):

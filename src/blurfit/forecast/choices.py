@@ -1,4 +1,4 @@
-"""Choose by forecast, before anyone is asked: free terms, and public rows.
+"""Choose by forecast, before anyone is asked: free terms.
 
 **Free terms** cost no privacy to choose, as long as no record of the collection is read. For
 `moment` these are the public weights: the constant's, the target's, and those of numbers against
@@ -6,20 +6,11 @@ those of other features. For `input` they are the weight bound η, the split of 
 local budget that q gets, and the ridge l2. All candidates meet the same luck (common random
 numbers), and the winner is compared with the defaults on fresh luck: it is kept only if it is
 better there too.
-
-**Public rows.** Each collection is read twice: without public rows, under an agreement with the
-usual weights, and beside them, under one whose target has the weight that suits them. The rows that
-are read beside a release must not be those that the people are drawn from, or they would tell more
-than public rows can: so where nothing else is known, one half of the public rows says how features
-are distributed, with a target that is made up, and the other half is read. It assumes that
-contributors are like the people in the public rows; a fit finds out, and weights the rows
-(`blurfit.learning.public_features`).
-
 """
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,9 +19,8 @@ from scipy.special import expit, logit
 from blurfit import errors
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.terms import Mechanism
-from blurfit.data import FloatArray
 from blurfit.forecast import sweep
-from blurfit.forecast.population import People, Population, Samples
+from blurfit.forecast.population import People, Samples
 from blurfit.schema.schema import Numeric, Schema
 from blurfit.theory.gaussian import Point, descend
 from blurfit.theory.input_calibration import InputCalibration
@@ -171,111 +161,3 @@ def _read(terms: Mapping[str, float], point: Point) -> dict[str, float]:
         name: float(f"{expit(v) if name in _SHARES else math.exp(min(v, 700.0)):.3g}")
         for name, v in values
     }
-
-
-DRAWS = 16  # collections that are simulated for each case
-MOST_ROWS = 2000  # of the public ones are read: more take longer, and change little
-ANY_FILE = "0" * 64  # the fingerprint that stands for a file which no agreement names yet
-
-
-@dataclass(frozen=True)
-class Beside:
-    """One number of contributors, one promise: the mean error alone and with public rows.
-
-    Where the terms cannot be had, or no draw gives a model, an error is NaN.
-    """
-
-    contributors: int
-    epsilon: float
-    local_epsilon: float | None
-    alone: float
-    with_public_rows: float
-    without_privacy: float
-
-
-@dataclass(frozen=True)
-class PublicForecast:
-    """Cases, with what to compare them with: the best constant, and everyone without privacy."""
-
-    population: str
-    is_label: bool
-    rows: int
-    constant: float
-    best: float
-    cases: tuple[Beside, ...]
-
-    def way(self, error: float) -> float:
-        """Return how far a model goes from a constant (0) to the best without privacy (1)."""
-        return (self.constant - error) / (self.constant - self.best)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all of it as plain values, for JSON; what is not known is None."""
-        return asdict(self) | {"cases": [sweep.plain(asdict(one)) for one in self.cases]}
-
-
-def people_and_rows(
-    schema: Schema, rows: FloatArray, *, explained: float = 0.3, seed: int = 0
-) -> tuple[Population, FloatArray]:
-    """Make people of one half of the public rows, encoded, and return the other half to read.
-
-    `explained` is R² of the made-up target; the seed decides which rows are in which half.
-    """
-    if len(rows) < 4:
-        raise errors.InvalidValueError(
-            f"Expected at least 4 public rows to forecast with: {len(rows)}."
-        )
-    order = np.random.default_rng([seed, 4]).permutation(len(rows))
-    half = len(rows) // 2
-    people = Population.beside(schema, rows[order[:half]], explained=explained, seed=seed)
-    return people, rows[order[half:]]
-
-
-def forecast_beside(
-    schema: Schema,
-    population: People,
-    rows: FloatArray,
-    *,
-    terms: Mapping[str, Any] | None = None,
-    progress: errors.Progress = errors.silent,
-    **asked: Any,
-) -> PublicForecast:
-    """Sweep over contributors × ε × local targets, the quorum met exactly, for `moment`; what else
-    is asked for as in `forecast`.
-    """
-    read, rest = rows[:MOST_ROWS], dict(terms or {}) | {"public_rows": None}
-    named = {"public_rows": ANY_FILE, "sends": rest.pop("sends", "everything")}
-    asked |= {"mechanisms": ["moment"], "draws": asked.get("draws", DRAWS)}
-    alone = sweep.forecast(schema, population, terms=rest, **asked)
-    more: dict[str, Any] = {"terms": rest | named, "public": read, "progress": progress}
-    return _beside(alone, sweep.forecast(schema, population, **asked, **more), len(read))
-
-
-def forecast_agreement_beside(
-    agreement: Agreement,
-    population: People,
-    rows: FloatArray,
-    *,
-    progress: errors.Progress = errors.silent,
-    **asked: Any,
-) -> PublicForecast:
-    """Sweep over sizes under one agreement, whose release is read alone and beside the rows; what
-    is asked for as in `forecast_agreement`.
-    """
-    read, asked = rows[:MOST_ROWS], {"draws": DRAWS} | asked
-    alone = sweep.forecast_agreement(agreement, population, **asked)
-    beside = sweep.forecast_agreement(
-        agreement, population, **asked, public=read, progress=progress
-    )
-    return _beside(alone, beside, len(read))
-
-
-def _beside(alone: sweep.Forecast, beside: sweep.Forecast, rows: int) -> PublicForecast:
-    """Join two forecasts of the same people with the same luck."""
-    cases = tuple(
-        Beside(
-            *(one.contributors, one.epsilon, one.local_epsilon, one.error, other.error),
-            other.without_privacy if math.isnan(one.without_privacy) else one.without_privacy,
-        )
-        for one, other in zip(alone.cases, beside.cases, strict=True)
-    )
-    return PublicForecast(alone.population, alone.is_label, rows, alone.constant, alone.best, cases)

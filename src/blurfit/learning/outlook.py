@@ -33,7 +33,7 @@ from blurfit.learning.beliefs import posterior_covariance
 from blurfit.learning.shrinkage import linear_bayes
 from blurfit.learning.sums import JointSums, Submodel
 from blurfit.schema.columns import Numeric
-from blurfit.theory.forms import JointColumn, JointForm, TargetForm
+from blurfit.theory.forms import JointColumn, JointForm
 
 SPREAD = 0.35  # the variance of a number in [−1, 1]
 EXPLAINED = 0.3  # of the target's variance, by the features together
@@ -59,10 +59,10 @@ class Outlook:
 def outlook(agreement: Agreement) -> Outlook:
     """Return the outlook of a collection by `moment`, or of a plan's first wave, at its quorum."""
     form = agreement.form if agreement.shows_sums else None
-    if not isinstance(form, JointForm) or isinstance(form, TargetForm):
+    if not isinstance(form, JointForm):
         raise InfeasibleError(
-            "Expected mechanism='moment', products of all columns, no groups, no weights and no "
-            "later wave: there is no such estimate for others."
+            "Expected mechanism='moment', no groups, no weights and no later wave: there is no "
+            "such estimate for others."
         )
     schema, n = agreement.schema, agreement.quorum
     noise = agreement.calibration.total_noise  # type: ignore[union-attr]

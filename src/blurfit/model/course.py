@@ -9,11 +9,6 @@ so what the noise leaves uncertain is shrunk (`blurfit.learning.shrinkage`), unl
 asked for. For *inference* one wants unbiased coefficients with their standard errors
 (`learning.inference`), or the reason why there are none.
 
-**Exact logistic and Poisson models, where rows of the features are public.** Σyx is part of the
-joint release, and all that a canonical generalised linear model needs of the contributors: public
-rows stand for their features (`blurfit.learning.public_features`). This is post-processing, as long
-as the public rows really are public, and not the contributors' own.
-
 **What `follows` checks.** The marks (SHA-256) of the releases that the agreement names are those of
 the releases at hand; the agreement states what the plan states (`Plan.require`), and its noise
 keeps the promise (`Agreement.verify`). Nothing is computed a second time to be compared: machines
@@ -48,18 +43,15 @@ from blurfit.errors import (
 )
 from blurfit.learning.beliefs import Belief, first_belief
 from blurfit.learning.inference import Inference, estimates_apart, infer
-from blurfit.learning.public_features import Balance, Family, PublicFit, fit_with_public_rows
 from blurfit.learning.shrinkage import Reading, denoise, linear_bayes, reading, shrink
 from blurfit.learning.solver import minimise
 from blurfit.learning.sums import JointSums, Submodel
-from blurfit.learning.tables import Answer
 from blurfit.learning.wave_inference import Collected, unseen, wave_estimates
 from blurfit.learning.waves import WaveSums, learn_wave, learns_mean, next_map, odds_of, on_curve
 from blurfit.model.model import Link, PublishedModel, WaveShare
-from blurfit.schema.columns import Numeric, Question, is_unsaid
+from blurfit.schema.columns import is_unsaid
 from blurfit.schema.formulas import Formula
-from blurfit.schema.schema import Categorical, Units, units, values
-from blurfit.schema.table import listed
+from blurfit.schema.schema import Categorical, Units, units
 from blurfit.theory.forms import WaveForm
 from blurfit.theory.maps import Announced, GaugeMap
 from blurfit.theory.planning import information, mean_alone
@@ -186,140 +178,6 @@ def _inference(sums: JointSums, column: str, told: Units, *, uneven: bool) -> In
             raise
         return _inference(sums, column, told.without(silence), uneven=uneven)
     return found.in_units(told)
-
-
-LINK: dict[Family, Link] = {"logistic": "logistic", "poisson": "log", "linear": "linear"}
-_STILL = "Predictions by shrinkage are still possible."
-NOT_FOUND = (
-    "the blurred sums lie outside what any model gives, or leave a direction without curvature, "
-    f"so there is no unshrunk estimate. Use fewer features, or more records. {_STILL}"
-)
-_SEEN = 3.0  # deviations of noise, from which on contributors are taken to have a level
-
-
-def fit_public(
-    moments: "PublishedMoments",
-    public: Any,
-    formula: Formula | None = None,
-    *,
-    family: Family | None = None,
-) -> tuple[PublishedModel, Balance]:
-    """Return the model, and how the public rows were weighted to look like the contributors.
-
-    `family` is "logistic" for yes and no and for classes, each told from all others, "poisson" for
-    counts from 0, "linear" for numbers; by the target's kind, if left out. Refused if no weights
-    make the public rows match the contributors.
-    """
-    asked = moments.formula() if formula is None else formula
-    schema = moments.agreement.schema
-    aim = schema.question(asked.target)
-    chosen = _family(aim, family)
-    rows = np.atleast_2d(values(schema, public, asked.features))
-    top = aim.upper if chosen == "poisson" and isinstance(aim, Numeric) else None
-    curved = chosen != "linear"
-    told = units(schema, asked.target, asked.features, references=asked.references, log_odds=curved)
-    features, every = list(told.columns), told
-    rows = rows[:, np.array(told.fitted[1:], dtype=np.intp) - 1]
-    joint, match = moments.beside(features, rows), moments.agreement.sends == "everything"
-    absent, reason = _untold(joint, aim, features, told.names, rows)
-    told = told.without(absent)
-    if not match and asked.target != schema.target.name:
-        raise InfeasibleError(
-            f"Expected {schema.target.name!r} as the target, and got {asked.target!r}: only "
-            "products with the agreed target were sent."
-        )
-    found, inference = [], []
-    for column in aim.columns:
-        whole = fit_with_public_rows(
-            joint.submodel(column, features), rows, chosen, match=match, top=top
-        )
-        apart = whole
-        if reason is None and len(told.names) - 1 < len(features):  # no references in contrasts
-            part = joint.submodel(column, told.names[1:])
-            kept = [features.index(name) for name in told.names[1:]]
-            apart = fit_with_public_rows(part, rows[:, kept], chosen, match=match, top=top)
-        found.append(whole)
-        if reason is None and (one := _public_inference(apart, told, moments.count)) is not None:
-            inference.append(one)
-    balance = found[0].balance  # of the features alone, so that of every class
-    complete = len(inference) == len(found)
-    model = moments.modelled(
-        asked,
-        weights=np.array([every.spread(one.coefficients) for one in found]),
-        method=f"{chosen} regression with {len(rows):,} public rows, {balance.in_words}",
-        link=LINK[chosen],
-        inference=tuple(inference) if complete else (),
-        refusal=None if complete else reason or NOT_FOUND,
-        public_rows=len(rows),
-    )
-    return model, balance
-
-
-def _family(aim: Question, family: Family | None) -> Family:
-    is_number = isinstance(aim, Numeric)
-    if family is None:
-        return "linear" if is_number else "logistic"
-    if family == "poisson" and (not isinstance(aim, Numeric) or aim.lower != 0):
-        raise InvalidValueError(
-            f"Expected {aim.name!r} to be a count, with lower bound 0, for family='poisson'."
-        )
-    if family == "linear" and not is_number:
-        raise InvalidValueError(
-            f"Expected {aim.name!r} to be a number for family='linear'; it is yes or no, or "
-            "one of several classes: use family='logistic'."
-        )
-    return family
-
-
-def _untold(
-    joint: JointSums, aim: Question, features: list[str], told: Sequence[str], rows: FloatArray
-) -> tuple[list[str], str | None]:
-    """Return levels that no public row has, and why nothing can be said of the rest either, if so.
-
-    What an absent level adds stays unknown. All else need not, as long as hardly any contributor
-    has it: they are taken for people of the reference level. So nothing is said where their share,
-    or the sum of their targets, is `_SEEN` deviations of its noise from 0. Where only products with
-    the target were sent, the latter alone is known of them, and the rest is assumed, as it is of
-    all features. What a column adds that is the same in all rows cannot be told from the intercept,
-    and levels are compared with a reference, which some rows must have.
-    """
-    places = {column.name: place for place, column in enumerate(joint.columns, start=1)}
-    levels = [joint.columns[places[name] - 1].kind == "level" for name in features]
-    spreads, seen = np.ptp(rows, axis=0), np.abs(rows).max(axis=0)
-    columns = list(zip(features, levels, spreads, seen, strict=True))
-    absent = [name for name, is_level, _, some in columns if is_level and not some]
-    if same := [name for name, is_level, spread, _ in columns if not is_level and not spread]:
-        return absent, (
-            f"all public rows have the same {listed(same)}, which cannot be told from the "
-            f"intercept. Leave it out, or use other rows. {_STILL}"
-        )
-    if missing := [name for name in absent if name not in told]:
-        return absent, (
-            f"no public row has {listed(missing)}, with which other levels are compared. Compare "
-            f"with one that some rows have, as C(region, 'south') does, or use other rows. {_STILL}"
-        )
-    others = [0, *(places[name] for name in aim.columns)]
-    deviations = np.sqrt(joint.noise.variance)
-    here = [
-        name
-        for name in absent
-        if (np.abs(joint.matrix[places[name]]) > _SEEN * deviations[places[name]])[others].any()
-    ]
-    if here:
-        return absent, (
-            f"contributors have {listed(here)}, which no public row has: they would be taken for "
-            "people of the level that others are compared with. Use other rows, or leave the "
-            f"column out. {_STILL}"
-        )
-    return absent, None
-
-
-def _public_inference(found: PublicFit, told: Units, count: int) -> Inference | None:
-    if found.unshrunk is None or found.sampling is None or found.privacy is None:
-        return None
-    sampling, privacy = ((one + one.T) / 2 for one in (found.sampling, found.privacy))
-    answer = Answer(found.unshrunk, sampling, privacy)
-    return Inference.of(told.names, count, answer, found.residual_variance).in_units(told)
 
 
 Waves = Plan | HeldWaves  # of different people, or of all rows each

@@ -2,7 +2,7 @@
 
     model.test("age = 0, hours = 2*education")
     model.effect("age").plot()
-    model.marginal_effects(public_rows)
+    model.marginal_effects(records)
 
 All of it follows from the coefficients β and their covariance C = C_sampling + C_privacy, so the
 privacy noise is in every error and in the null distribution of every test:
@@ -203,7 +203,7 @@ class ModelQuestions:
         if self.link == "linear":
             raise InfeasibleError(
                 "These coefficients are differences of means or of probabilities, which have no "
-                "odds ratios: learn a label in waves, or beside public rows, for a logistic curve."
+                "odds ratios: learn a label in waves for a logistic curve."
             )
         found = self.inference_of(output)
         what = "Odds ratios" if self.link == "logistic" else "Ratios of expected counts"
@@ -216,7 +216,7 @@ class ModelQuestions:
     ) -> Answers:
         """Return what one more unit of each number, a yes, or a level changes on average.
 
-        `records` are public rows that stand for the population, as `predict` takes them; needed
+        `records` stand for the population and are public, as `predict` takes them; needed
         where the effect is not the same for everybody, as on a curve.
         """
         schema, found = self.agreement.schema, self.inference_of(output)

@@ -38,7 +38,6 @@ from blurfit.errors import (
     one_of,
     positive,
     whole,
-    whole_from_zero,
 )
 from blurfit.learning.inference import Errors, Estimate, Inference
 from blurfit.messages.signing import SIGNATURES, Signature
@@ -332,7 +331,7 @@ class ModelDocument(PublishedDocument, frozen=True, kw_only=True, forbid_unknown
     format: Literal["blurfit-model"]
     waves: tuple[WaveShare, ...]
     models: int
-    public_rows: int
+    public_rows: Literal[0]
     target: str
     features: tuple[str, ...]
     references: dict[str, str]
@@ -349,7 +348,7 @@ class ModelDocument(PublishedDocument, frozen=True, kw_only=True, forbid_unknown
 
 # What a model and its document call alike.
 _SAME = (
-    *("waves", "models", "public_rows", "target", "features", "references", "link", "curve"),
+    *("waves", "models", "target", "features", "references", "link", "curve"),
     *("method", "refusal", "doubt"),
 )
 
@@ -381,7 +380,6 @@ class PublishedModel(PublishedFile, ModelQuestions):
     caveats: tuple[str, ...] = ()
     held: bool = False
     models: int = 1
-    public_rows: int = 0  # that it was learned beside; nothing is promised to them
     doubt: str | None = None  # that two waves disagree by more than chance, where they do
     waves: tuple[WaveShare, ...] = ()  # of a plan; each contributor is in one alone
     signatures: tuple[Signature, ...] = ()
@@ -389,7 +387,6 @@ class PublishedModel(PublishedFile, ModelQuestions):
     def __post_init__(self) -> None:
         self._require_quorum()
         whole(models=self.models)
-        whole_from_zero(public_rows=self.public_rows)
         one_of(LINKS, link=self.link)
         number = isinstance(self.aim, Numeric)
         if {"logistic": number, "log": not number}.get(self.link):
@@ -590,6 +587,7 @@ class PublishedModel(PublishedFile, ModelQuestions):
         same = msgspec.to_builtins({name: getattr(self, name) for name in _SAME}, enc_hook=float)
         return {
             **same,
+            "public_rows": 0,
             "columns": [INTERCEPT, *self.columns],
             "weights": dict(zip(self.outputs, self.weights.tolist(), strict=True)),
             "coefficients": {one: self.coefficients_of(one).by_name() for one in self.outputs},

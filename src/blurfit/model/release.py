@@ -58,12 +58,11 @@ from blurfit import errors
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.numbers import weight_scale
 from blurfit.data import FloatArray, fixed, read_json, software
-from blurfit.learning.public_features import Family
 from blurfit.learning.solver import enclose, minimise
 from blurfit.learning.sums import JointSums, Statistics, Totals
 from blurfit.messages.signing import Signature, about_release, is_signed
 from blurfit.model.course import Path as CoefficientPath
-from blurfit.model.course import fit, fit_public, path
+from blurfit.model.course import fit, path
 from blurfit.model.effects import standardised
 from blurfit.model.groups import ByGroup, fit_common
 from blurfit.model.model import PublishedDocument, PublishedFile, PublishedModel, as_text
@@ -73,7 +72,7 @@ from blurfit.model.tables import Answers, Asked
 from blurfit.schema.formulas import Formula, parsed
 from blurfit.theory import forms
 from blurfit.theory.coded import CodedForm
-from blurfit.theory.forms import JointForm, TargetForm
+from blurfit.theory.forms import JointForm
 from blurfit.theory.hazards import EventForm
 from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.losses import LogisticLoss
@@ -81,20 +80,10 @@ from blurfit.theory.moments import MomentCalibration
 
 LITTLE_WEIGHT = 0.1  # on average, below which it is said what it costs
 
-WITHOUT_PUBLIC_ROWS = (
-    "Only products with the target were sent, so nothing is known of how features go together. Fit "
-    "with the public rows that the agreement names: moments.fit(public=rows), or `blurfit fit "
-    "moments.json --public FILE`."
-)
 OF_EXITS = (
     "These are sums of who left when: moments.survival(), or `blurfit fit moments.json`, tells "
     "hazards, curves and tests from them."
 )
-
-
-def without_a_model(agreement: Agreement) -> str:
-    """Return why sums have no model of their own, and what follows from them instead."""
-    return WITHOUT_PUBLIC_ROWS if agreement.sends != "everything" else OF_EXITS
 
 
 class MomentsDocument(PublishedDocument, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -200,8 +189,8 @@ class PublishedMoments(PublishedFile, Asked):
     def joint(self) -> JointSums:
         """The blurred Σzzᵀ, and the law of its noise."""
         form = self.agreement.form
-        if isinstance(form, TargetForm | EventForm):
-            raise errors.InfeasibleError(without_a_model(self.agreement))
+        if isinstance(form, EventForm):
+            raise errors.InfeasibleError(OF_EXITS)
         if form.joint is None:
             raise errors.InfeasibleError(
                 "These are the sums of a later wave, under the map that it announced: learn from "
@@ -209,20 +198,6 @@ class PublishedMoments(PublishedFile, Asked):
             )
         matrix = form.matrix(self.sums, self.count) / self.worth
         return self._joint(form.joint, matrix, form.gain / self.worth)
-
-    def beside(self, names: Sequence[str], rows: FloatArray) -> JointSums:
-        """Return the sums to read beside public rows of some features, (rows, k); where only
-        products with the target were sent, the rows' own stand in for the features'.
-        """
-        form = self.agreement.form
-        if not isinstance(form, TargetForm):
-            return self.joint
-        order = [column.name for column in form.columns[: -form.outputs]]
-        known = np.zeros((len(order) + 1, len(order) + 1))
-        places = [0, *(1 + order.index(name) for name in names)]
-        design = np.column_stack([np.ones(len(rows)), rows])
-        known[np.ix_(places, places)] = design.T @ design / len(rows)
-        return self._joint(form, form.beside(self.sums, known, self.count))
 
     def _joint(self, form: JointForm, matrix: FloatArray, gain: float = 1.0) -> JointSums:
         deviation = gain * self.deviation
@@ -240,8 +215,6 @@ class PublishedMoments(PublishedFile, Asked):
         if nothing is said.
         """
         schema, targets = self.agreement.schema, self.agreement.targets
-        if self.agreement.sends != "everything":
-            targets = schema.targets  # others than the agreed one are refused where it is known why
         if text is not None:
             return parsed(text, schema, targets)
         aim = schema.target.name if target is None else target
@@ -265,8 +238,6 @@ class PublishedMoments(PublishedFile, Asked):
         ridge: float | None = None,
         lasso: float | None = None,
         uneven: bool = False,
-        public: Any = None,
-        family: Family | None = None,
     ) -> PublishedModel:
         """Return a model of any column by any others; by default of the agreement's own target.
 
@@ -279,28 +250,14 @@ class PublishedMoments(PublishedFile, Asked):
             lasso: lasso·‖w‖₁, which leaves weak features out.
             uneven: allow for people who spread unevenly around the model: errors √3 times as large
                 in their sampling part.
-            public: records of the features that are public, and not the contributors' own: with
-                them a label is learned by exact logistic regression, a count by Poisson's
-                (`blurfit.model.course`), and penalties are chosen from the noise.
-            family: with `public`: "logistic", "poisson" or "linear"; by the target, if left out.
         """
         asked, grouped = self.formula(formula, target, features), self.agreement.groups
-        if (ridge is not None or lasso is not None or uneven) and (
-            public is not None or grouped in asked.features
-        ):
-            where = "public rows" if public is not None else f"the group {grouped!r} as a feature"
-            raise errors.InvalidValueError(
-                f"Expected no ridge, lasso or uneven with {where}: what is shrunk there, and the "
-                "errors, follow from the noise."
-            )
-        if public is not None:
-            return fit_public(self, public, asked, family=family)[0]
-        if family is not None:
-            raise errors.InvalidValueError(
-                f"Expected public rows with family={family!r}: without them every model of second "
-                "moments is linear."
-            )
         if grouped in asked.features:
+            if ridge is not None or lasso is not None or uneven:
+                raise errors.InvalidValueError(
+                    f"Expected no ridge, lasso or uneven with the group {grouped!r} as a feature: "
+                    "what is shrunk there, and the errors, follow from the noise."
+                )
             return fit_common(self, asked)
         return fit(self, asked, ridge=ridge, lasso=lasso, uneven=uneven)
 
@@ -502,12 +459,12 @@ class Release:
         """Learn, or find that there is no model; below the quorum an error is raised.
 
         A later wave's sums have no model of their own: `blurfit.model.course` learns from all
-        releases of the plan. Nor have products with the target alone, and exits.
+        releases of the plan. Nor have exits.
         """
         if agreement.is_later_wave or agreement.sums_alone:
             agreement.verify()
             moments = moments_of(agreement, totals, held=held).to_json()
-            reason = without_a_model(agreement) if agreement.sums_alone else WITHOUT_A_MODEL
+            reason = OF_EXITS if agreement.sums_alone else WITHOUT_A_MODEL
             return cls(moments=moments, refusal=reason)
         try:
             model = learn(agreement, totals, allow_unproved=True, held=held).to_json()

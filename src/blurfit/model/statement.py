@@ -132,13 +132,11 @@ def _subject(model: Published, language: str | None) -> str:
         kind = "classifier" if model.is_label else "model"
         return f"A {kind} of **{plain(title_of(model.aim, language))}**"
     agreement = model.agreement
-    *others, target = names = [plain(title_of(one, language)) for one in agreement.schema.questions]
+    names = [plain(title_of(one, language)) for one in agreement.schema.questions]
     if agreement.wave is not None and agreement.is_later_wave:
         return (
             f"Blurred sums of wave {agreement.wave.number} of a plan, about **{', '.join(names)}**"
         )
-    if agreement.sends == "targets":
-        return f"Blurred sums of the products of **{target}** with {', '.join(others)}"
     return f"Blurred sums of all products of two of **{', '.join(names)}**"
 
 
@@ -244,10 +242,6 @@ def _assumed(model: Published) -> Iterator[str]:
     yield _premise(model)
     yield _release_assumption(model.guarantee)
     yield f"The number of {_counted(model)} is public, and did not depend on their answers."
-    digest = agreement.public_rows
-    if digest is not None or (isinstance(model, PublishedModel) and model.public_rows):
-        file = "" if digest is None else f" They are the file with SHA-256 `{digest}`."
-        yield f"{statement.PUBLIC_ROWS_ASSUMED}{file}"
     names = [plain(one.name) for one in agreement.databases]
     if agreement.wave is not None and len(agreement.wave.people) > 1 and not held:
         # nobody computes a map again, and its last digits would have room for anything

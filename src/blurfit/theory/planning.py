@@ -272,24 +272,6 @@ def mean_alone(task: Task | None, psi: float, coefficients: int, *, followed: bo
     return task == "number" and (psi < LEAST_INFORMATION or (small and not followed))
 
 
-def weights_beside_public_rows(features: Sequence[Kind], constant: float = 0.4) -> ChosenWeights:
-    """Weights where rows of the features are public, and only the target's products matter.
-
-    The noise on Σyx, beside a target of weight b and everything else of length R, is
-    (R² + b²)/(bμ) for x of unit length: least at b = R, where it is that of releasing Σyx alone.
-    With R² = c² + Σω² and Σω² + b² = 1 that is b² = (1 + c²)/2. The features share the rest as
-    before. c = 0.4 is a choice: the means must be known as well, to match the public rows.
-    """
-    positive(constant=constant)
-    target = math.sqrt((1 + constant**2) / 2)
-    if not features or target >= 1:
-        raise InvalidValueError(
-            f"Expected features, and constant={constant!r} below 1: otherwise nothing is left for "
-            "them."
-        )
-    return _shared([_share(kind) for kind in features], constant, target)
-
-
 @lru_cache(maxsize=256)  # each wave of a plan, and each reader of it, asks for the same pair
 def _best_pair(
     coefficients: int, count: int, mu: float, neighbours: Neighbours

@@ -188,14 +188,11 @@ def publish(
 
 def _publish_sums(database: Any, agreement: "bf.Agreement", place: Path) -> Answer:
     """Publish sums from which a model is asked for afterwards."""
-    from blurfit.model.release import without_a_model
+    from blurfit.model.release import OF_EXITS
 
     moments = database.publish_sums(agreement)
     moments.save(place)
-    words = (
-        f"Published the sums of {moments.count:,} contributions, and wrote {place}. "
-        f"{without_a_model(agreement)}"
-    )
+    words = f"Published the sums of {moments.count:,} contributions, and wrote {place}. {OF_EXITS}"
     return Answer({"count": moments.count, "moments": str(place)}, words)
 
 

@@ -208,7 +208,7 @@ export default {
   "consented.how": "Now {name} publishes, and the model will be shown here too.",
   published: "Published.",
   "published.sums": "The sums are published.",
-  "published.sums.how": "Only products with the target were sent. A model follows beside the public rows that the agreement names: “blurfit fit moments.json --public FILE”.",
+  "published.sums.how": "Who left when was sent. Hazards, curves and tests follow from the sums: “blurfit fit moments.json”.",
   close: "Close this survey",
   "close.text": "Nobody can take part any more. Nothing is published yet: that is another button.",
   "close.button": "Close it",

@@ -11,7 +11,7 @@ const [TIME, BAND, KNOT] = [0.28, 0.315, 0.16];
 
 /** Refuse a target whose time is not asked for as it must be, and terms that do not go with it. */
 export function verifyExits(agreement) {
-  const { schema, wave, sends, diaries, proofs, public_rows: rows } = agreement;
+  const { schema, wave, diaries, proofs } = agreement;
   const { target, features } = schema;
   const { name, time, horizon, bands } = target;
   const isRange = finite(horizon) && horizon > 0 && Number.isInteger(bands) && bands >= 2;
@@ -23,7 +23,7 @@ export function verifyExits(agreement) {
   const derived = features.flatMap(({ of = [] }) => [of].flat());
   demand(!derived.includes(time) && !derived.includes(name), "derived columns", time);
   demand(schema.targets.length === 1, "targets", schema.targets);
-  const isAlone = wave === null && !sends && !diaries && !proofs && rows === null;
+  const isAlone = wave === null && !diaries && !proofs;
   const isPlain = !("groups" in agreement) && !("weighting" in agreement);
   demand(isAlone && isPlain, "terms with a time to an event", "others");
 }

@@ -9,7 +9,7 @@
 
 import { columnsFor, INTERCEPT, isLabel, questionsOf, scaled } from "./schema.js";
 
-let [later, part, coded, events] = [null, null, null, null]; // modules that come when needed
+let [later, coded, events] = [null, null, null]; // modules that come when needed
 
 export const isLater = ({ wave }) => wave !== null && wave.map !== null;
 export const isExit = ({ schema }) => schema.target.kind === "exit";
@@ -19,7 +19,6 @@ const isCoded = (agreement) =>
 /** What few agreements need comes when one does; a wave's map is refused unless it can do no harm,
  * and so are groups and weights. */
 export async function ready(agreement) {
-  if (agreement.sends) part = await import("./targetform.js");
   if (isCoded(agreement)) {
     coded = await import("./codedform.js");
     coded.verifyCoded(agreement);
@@ -42,7 +41,7 @@ function jointForm(agreement) {
   const whole = productsOf(agreement);
   if (isExit(agreement)) return events.eventForm(agreement, whole);
   const reach = (neighbours) => reachFor(agreement, neighbours);
-  const form = { ...whole, reach, ...(agreement.sends && part.targetForm(agreement, whole)) };
+  const form = { ...whole, reach };
   const made = {
     ...form,
     counts: form.sent.map(([row, column]) => (row === column ? 1 : 2)),

@@ -235,8 +235,6 @@ export default {
   "fact.groups.words": "Sums are kept apart by {title}, so that people can be compared by it. Your own is blurred like all else.",
   "fact.weights": "Weights",
   "fact.weights.words": "How much your answers count follows from {title}{rule}, by this public rule. It is blurred like all else.",
-  "fact.rows": "Public rows",
-  "fact.rows.words": "Models may be read beside a public file of other people’s answers, which is not covered by the promise. Its SHA-256 is {digest}.",
   "fact.collected": "Collected by",
   "learned.classes": "{title}, which is one of {levels}",
   "learned.label": "whether someone’s answer is {target}",

@@ -227,7 +227,7 @@ async function tables({ agreement, target }) {
 
   const table = h("div", { id: "table", "aria-live": "polite" });
   show("tables", h("h2", t("tables")), h("p.hint", t("tables.words")), h("div.asked", of, h("span", t("tables.of.by")), by), table);
-  await draw().catch(() => (place("tables").hidden = true)); // such as of products with the target alone
+  await draw().catch(() => (place("tables").hidden = true)); // such as of exits
 }
 
 /** Rows of the service as a list: what, a bar with its interval, and the number. */

@@ -21,7 +21,7 @@ import { verifyKeys } from "./signing.js";
 export { NotCertified };
 
 /** Fields that came later: left out where they have their default, and never written out then. */
-const LEFT_OUT = { admission: "anyone", database_noise: true, proofs: true, sends: "targets", diaries: true };
+const LEFT_OUT = { admission: "anyone", database_noise: true, proofs: true, diaries: true };
 const FIELDS = {
   agreement: [
     "format", "version", "schema", "mechanism", "weights", "objective", "calibration", "grid", "databases",
@@ -99,9 +99,8 @@ function verifyWeights(weights, questions) {
 
 /** No wave, or one of a plan: the first has no map, and a later one a map that can do no harm. That
  * it follows from the plan and the releases is checked by `plan.js`. */
-function verifyWave({ wave, public_rows: rows, sends, calibration }) {
-  demand(rows === null || isDigest(rows), "public_rows", rows);
-  demand(!sends || (rows !== null && wave === null), "sends", sends);
+function verifyWave({ wave, public_rows: rows, calibration }) {
+  demand(rows === null, "public_rows", rows);
   if (wave === null) return;
   exactly(wave, ["plan", "number", "follows", "map", "people"], "wave");
   demand(isDigest(wave.plan), "plan", wave.plan);

@@ -58,7 +58,7 @@ const FIELDS = [
   "neighbours", "local_epsilon", "local_delta", "databases", "weights", "calibration", "grid",
   "fingerprint",
 ];
-const LATER = ["admission", "database_noise", "diaries", "public_rows", "signing_keys"]; // left out by default
+const LATER = ["admission", "database_noise", "diaries", "signing_keys"]; // left out by default
 
 /** Refuse (throw NotCertified) unless the agreement is the plan's wave after these releases.
  * `texts` are the releases' own, in their order. Returns the map that followed each of them. */
@@ -106,7 +106,7 @@ function verifyTerms(plan, agreement, place) {
     const isSame = canonical(agreement[name] ?? null) === canonical(plan[name] ?? null);
     demand(isSame, name, LATER.includes(name) ? agreement[name] : "others");
   }
-  demand(!agreement.sends && !agreement.proofs, "sends or proofs", "others");
+  demand(!agreement.proofs, "proofs", agreement.proofs);
   demand(wave.plan === plan.fingerprint, "plan", wave.plan);
   const { kind, quorum, honest } = plan.waves[place];
   const given = wave.map?.kind ?? "joint";

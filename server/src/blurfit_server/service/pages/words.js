@@ -165,7 +165,7 @@ export function inShort(agreement, mu, isRead) {
 // ---- the agreement as rows [what, words]
 
 export function agreementInWords(agreement, mu) {
-  const { schema, public_rows: rows } = agreement;
+  const { schema } = agreement;
   const asked = { quorum: number(peopleOf(agreement)), what: countedIn(agreement) };
   return [
     [t("fact.learned"), learnedInWords(schema)],
@@ -176,7 +176,6 @@ export function agreementInWords(agreement, mu) {
     [t("fact.promise"), `${promiseInWords(agreement)}. ${premiseInWords(agreement)}`],
     ...againstDatabases(agreement, mu),
     [t("fact.published"), releasesInWords(agreement)],
-    ...(rows === null ? [] : [[t("fact.rows"), t("fact.rows.words", { digest: rows })]]),
     ...groupsAndWeights(agreement),
     ...(agreement.signing_keys ? [[t("fact.signed"), agreement.signing_keys.join(", ")]] : []),
   ];
@@ -202,8 +201,8 @@ function groupsAndWeights({ schema, groups, weighting, factors = [] }) {
 
 /** Blurred sums can be asked more than one question, and people should know which. */
 function releasesInWords(agreement) {
-  const { schema, wave, sends } = agreement;
-  const isOther = ({ name }) => !sends && schema.targets.includes(name) && name !== schema.target.name;
+  const { schema, wave } = agreement;
+  const isOther = ({ name }) => schema.targets.includes(name) && name !== schema.target.name;
   const named = multiplied(agreement).filter(isOther).map(titleOf).join(", ");
   const more = named ? ` ${t(wave === null ? "releases.more" : "releases.first", { others: named })}` : "";
   return t(wave === null ? "releases.any" : "releases.waves", { more });
