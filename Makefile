@@ -115,7 +115,7 @@ rivals: $(DEVELOPMENT)  ## Compare with all rivals (hours; goes on where it stop
 gallery: $(DEVELOPMENT)  ## Run the notebooks of docs/gallery, and keep what they show
 	$(BIN)/jupyter-execute --inplace docs/gallery/*.ipynb
 
-package: $(DEVELOPMENT)  ## Build wheel and sdist, and try them outside the clone (PYTHONS=…, else all found)
+package: $(DEVELOPMENT)  ## Build all three distributions, and try each outside the clone (PYTHONS=…, else all found)
 	$(BIN)/python release/check.py $(foreach one,$(PYTHONS),--python $(one))
 
 hashes: $(DEVELOPMENT)  ## Write requirements/container.txt and build.txt: the wheels of the container, with SHA-256

@@ -5,6 +5,7 @@
 
 from collections.abc import Iterator
 from functools import partial
+from typing import Any
 
 import click
 import numpy as np
@@ -13,6 +14,7 @@ from randomgen import ChaCha  # type: ignore[import-untyped]
 
 from blurfit import Agreement, perturb, perturb_table
 from blurfit.agreement.terms import MECHANISMS
+from blurfit.chacha import Stream
 from blurfit.simulation import make_census
 
 
@@ -48,11 +50,20 @@ def tables(rows: int) -> Iterator[Row]:
         )
 
 
+def streams(count: int = 10**6) -> Iterator[Row]:
+    """One stream of ChaCha20, fed to NumPy from Python and by randomgen."""
+    sources: tuple[Any, ...] = (Stream(1), ChaCha(key=1, rounds=20))
+    fed, compiled = map(np.random.Generator, sources)
+    for what in ("random", "standard_normal"):
+        ours, theirs = best_times(*(partial(getattr(one, what), count) for one in (fed, compiled)))
+        yield Row(f"{what}, {count:,} numbers, fed from Python", ours, "randomgen", ours / theirs)
+
+
 @click.command()
 @click.option("--rows", default=2**20, show_default=True)
 def main(rows: int) -> None:
     """Measure, and print a table."""
-    show(list(tables(rows)), title="blurring")
+    show([*tables(rows), *streams()], title="blurring")
 
 
 if __name__ == "__main__":

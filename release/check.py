@@ -1,11 +1,17 @@
-"""Build wheel and sdist, check their metadata, and try the wheel as a stranger would.
+"""Build wheels and sdists of the three distributions, and try each alone as a stranger would.
 
     python release/check.py [--python PATH ...]
 
-For each Python from 3.11 on that is found here: a new environment outside the clone, the wheel with
-its extras for tables, formulas, pictures and the service, and the first survey from the schema to
-predictions and another question, the demo, then a service that answers with its pages. What fails
-ends it with the output of what failed.
+For each Python from 3.11 on that is found here, each distribution gets a new environment outside
+the clone, with nothing in it but what its wheel asks for:
+
+| wheel | tried by |
+| --- | --- |
+| `blurfit` | the first survey, from schema to predictions; `demo`, which names what is missing |
+| `blurfit-server` | the demo, then a service that answers with its pages |
+| `blurfit-lab` | `blurfit-lab --help`, and one of the paper's experiments |
+
+What fails ends it with the output of what failed.
 """
 
 import argparse
@@ -28,8 +34,8 @@ SURVEY = (
     ("fit", "moments.json", "owns_home ~ age + income", "--out", "home.json"),
     ("show", "model.json"),
     ("predict", "model.json", "survey/people.csv", "--out", "predictions.csv"),
-    ("demo", "--contributors", "2000", "--out", "demo"),
 )
+EXTRAS = {"blurfit": "[formulas,plots,tables,yaml]"}
 
 
 def clean() -> dict[str, str]:
@@ -37,15 +43,16 @@ def clean() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
 
 
-def run(*words: str | Path, folder: Path | None = None, **environment: str) -> str:
-    """What a command printed; what it printed before it failed goes with the error."""
+def run(*words: str | Path, folder: Path | None = None, code: int = 0) -> str:
+    """What a command printed; what it printed before it ended otherwise goes with the error."""
     command = [str(word) for word in words]
+    home = {} if folder is None else {"BLURFIT_HOME": str(folder / "home")}
     done = subprocess.run(
-        command, cwd=folder, env=clean() | environment, capture_output=True, text=True, check=False
+        command, cwd=folder, env=clean() | home, capture_output=True, text=True, check=False
     )
-    if done.returncode:
+    if done.returncode != code:
         raise SystemExit(f"{' '.join(command)}\n{done.stdout}{done.stderr}")
-    return done.stdout
+    return done.stdout + (done.stderr if code else "")
 
 
 def pythons() -> list[Path]:
@@ -64,28 +71,54 @@ def pythons() -> list[Path]:
     return [versions[version] for version in sorted(versions)]
 
 
-def build(folder: Path) -> Path:
-    """The wheel; both archives pass twine's check."""
-    run(sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, ROOT)
+def build(folder: Path) -> None:
+    """Build each sdist, and from it the wheel; all archives pass twine's check."""
+    for source in (ROOT, ROOT / "server", ROOT / "lab"):
+        run(sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, source)
     archives = sorted(folder.iterdir())
     run(sys.executable, "-m", "twine", "check", "--strict", *archives)
     print("built and checked:", ", ".join(path.name for path in archives))
-    return next(path for path in archives if path.suffix == ".whl")
 
 
-def attempt(python: Path, wheel: Path, folder: Path) -> None:
-    """A stranger's first quarter of an hour."""
-    environment = folder / "environment"
-    run(python, "-m", "venv", environment)
-    pip = environment / "bin" / "python", "-m", "pip", "install", "--quiet"
-    run(*pip, "--disable-pip-version-check", f"{wheel}[plots,formulas,service,tables]")
-    blurfit, home = environment / "bin" / "blurfit", {"BLURFIT_HOME": str(folder / "home")}
-    version = run(blurfit, "--version", folder=folder, **home).split()[-1]
+def install(distribution: str, python: Path, wheels: Path, folder: Path) -> Path:
+    """Install one distribution into a new environment, and return where its commands are."""
+    run(python, "-m", "venv", folder / "environment")
+    commands = folder / "environment" / "bin"
+    pip = commands / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"
+    run(*pip, "--find-links", wheels, distribution + EXTRAS.get(distribution, ""))
+    run(commands / "python", "-m", "pip", "check")
+    return commands
+
+
+def try_library(commands: Path, folder: Path) -> str:
+    """Run a stranger's first quarter of an hour, without the server."""
+    blurfit = commands / "blurfit"
+    version = run(blurfit, "--version", folder=folder).split()[-1]
     for words in SURVEY:
-        run(blurfit, *words, folder=folder, **home)
+        run(blurfit, *words, folder=folder)
     rows = len((folder / "predictions.csv").read_text().splitlines()) - 1
-    pages = serve(blurfit, folder)
-    print(f"{python}: blurfit {version}, {rows:,} predictions, {pages} pages served")
+    run(commands / "python", "-c", "import blurfit.estimators", folder=folder)
+    if "pip install blurfit-server" not in run(blurfit, "demo", folder=folder, code=2):
+        raise SystemExit("`blurfit demo` did not name the distribution that is missing.")
+    return f"blurfit {version}, {rows:,} predictions"
+
+
+def try_server(commands: Path, folder: Path) -> str:
+    """Let generated people share answers between two databases, then ask a service for pages."""
+    blurfit = commands / "blurfit"
+    run(blurfit, "demo", "--contributors", "2000", "--out", "demo", folder=folder)
+    return f"blurfit-server, demo, {serve(blurfit, folder)} pages served"
+
+
+def try_laboratory(commands: Path, folder: Path) -> str:
+    """Ask for help, then draw one figure of the paper from few trials."""
+    laboratory = commands / "blurfit-lab"
+    run(laboratory, "--help", folder=folder)
+    run(laboratory, "reproduce", "fig1a", "--trials", "2", "--out", "figures", folder=folder)
+    return f"blurfit-lab, {len(list((folder / 'figures').iterdir()))} files of one figure"
+
+
+TRIED = {"blurfit": try_library, "blurfit-server": try_server, "blurfit-lab": try_laboratory}
 
 
 def serve(blurfit: Path, folder: Path) -> int:
@@ -108,15 +141,18 @@ def serve(blurfit: Path, folder: Path) -> int:
 
 
 def main() -> None:
-    """Build once, and try it on every Python."""
+    """Build once, and try each distribution on every Python."""
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--python", type=Path, action="append", help="Instead of all found.")
     chosen = arguments.parse_args().python or pythons()
-    with tempfile.TemporaryDirectory() as folder:
-        wheel = build(Path(folder))
+    with tempfile.TemporaryDirectory() as wheels:
+        build(Path(wheels))
         for python in chosen:
-            with tempfile.TemporaryDirectory() as away:
-                attempt(python, wheel, Path(away))
+            for distribution, attempt in TRIED.items():
+                with tempfile.TemporaryDirectory() as away:
+                    folder = Path(away)
+                    commands = install(distribution, python.absolute(), Path(wheels), folder)
+                    print(f"{python}: {attempt(commands, folder)}", flush=True)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
     python release/hashes.py
 
-Asks pip, as it is set up here, what blurfit with its extras for the service needs on the Python of
+Asks pip, as it is set up here, what blurfit-server with PostgreSQL needs on the Python of
 `deploy/Containerfile`, on both kinds of processors, in the versions of `requirements/`; and what
 building blurfit's own wheel needs. Nothing is downloaded but what pip reads to find that out, and
 no address is written: whoever builds gets the same files from wherever their pip does, or none.
@@ -20,20 +20,28 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 PROCESSORS = ("x86_64", "aarch64")
 GLIBC = range(17, 37)  # that of Debian 12 is 2.36
-EXTRAS = ("service", "postgresql")
 PINS = ("runtime.txt", "dev.txt")
 
 
 def main() -> None:
     """Write both files."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    optional = project["project"]["optional-dependencies"]
-    wanted = [
-        *project["project"]["dependencies"],
-        *(one for name in EXTRAS for one in optional[name]),
+    for name, wanted in direct().items():
+        write(name, wanted)
+
+
+def direct() -> dict[str, list[str]]:
+    """The requirements of the container and of its build, as both distributions name them."""
+    library, server = (
+        tomllib.loads((ROOT / folder / "pyproject.toml").read_text(encoding="utf-8"))
+        for folder in ("", "server")
+    )
+    container = [
+        *library["project"]["dependencies"],
+        *(one for one in server["project"]["dependencies"] if not one.startswith("blurfit==")),
+        *server["project"]["optional-dependencies"]["postgresql"],
     ]
-    write("container.txt", [one for one in wanted if not one.startswith("blurfit[")])
-    write("build.txt", project["build-system"]["requires"])
+    build = {*library["build-system"]["requires"], *server["build-system"]["requires"]}
+    return {"container.txt": container, "build.txt": sorted(build)}
 
 
 def write(name: str, wanted: list[str]) -> None:

@@ -18,6 +18,11 @@ from blurfit.data import html_table
 from blurfit.errors import EXTRAS, BlurfitError, in_words, instant, optional
 
 ROOT = Path(__file__).parents[1]
+PROJECTS = {
+    name: tomllib.loads((ROOT / folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    for name, folder in (("blurfit", ""), ("blurfit-server", "server"), ("blurfit-lab", "lab"))
+}
+PACKAGED = {"yaml": "pyyaml"}  # where a package is not called as its module
 
 
 @pytest.mark.parametrize(
@@ -90,16 +95,44 @@ def test_what_is_missing_names_its_extra(package: str, monkeypatch: pytest.Monke
         raise ImportError(name)
 
     monkeypatch.setattr(importlib, "import_module", absent)
-    with pytest.raises(BlurfitError, match=rf"pip install 'blurfit\[{EXTRAS[package]}\]'"):
+    with pytest.raises(BlurfitError, match=re.escape(f"pip install '{EXTRAS[package]}'")):
         optional(f"{package}.part")
 
 
 @pytest.mark.parametrize("package", sorted(EXTRAS))
 def test_the_extra_brings_the_package(package: str) -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    pattern = re.compile(rf"{package.replace('_', '-')}\b")
-    assert any(map(pattern.match, project["optional-dependencies"][EXTRAS[package]]))
+    distribution, extra = EXTRAS[package].removesuffix("]").split("[")
+    project = PROJECTS[distribution]
+    pattern = re.compile(rf"{PACKAGED.get(package, package)}\b")
+    assert any(map(pattern.match, project["optional-dependencies"][extra]))
     assert not any(map(pattern.match, project["dependencies"]))
+
+
+@pytest.mark.parametrize("distribution", ["blurfit-server", "blurfit-lab"])
+def test_distributions_have_one_version_and_say_so(distribution: str) -> None:
+    package = importlib.import_module(distribution.replace("-", "_"))
+    assert package.__version__ == version(distribution) == blurfit.__version__
+    needed = re.compile(rf"blurfit(\[.+\])?=={re.escape(blurfit.__version__)}$")
+    assert any(map(needed.match, PROJECTS[distribution]["dependencies"]))
+
+
+@pytest.mark.parametrize("package", ["blurfit_server", "blurfit_lab"])
+def test_another_version_is_rejected_at_start(package: str, monkeypatch) -> None:
+    """Both ends must agree to the last bit."""
+    module = importlib.import_module(package)
+    monkeypatch.setattr(errors, "__version__", "9.9.9")
+    with pytest.raises(BlurfitError, match=r"blurfit 9\.9\.9 is installed: run `pip install"):
+        importlib.reload(module)
+
+
+def test_distributions_promise_the_same_pythons() -> None:
+    promised = [
+        {one for one in project["classifiers"] if "Python :: 3." in one}
+        for project in PROJECTS.values()
+    ]
+    assert promised[0]
+    assert all(one == promised[0] for one in promised)
+    assert len({project["requires-python"] for project in PROJECTS.values()}) == 1
 
 
 def test_names_are_text_and_nothing_else() -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from blurfit.cli import SERVER
 from blurfit.errors import EXTRAS
 from support.surveys import schema_text
 
@@ -51,6 +52,14 @@ label = MomentPerturbationClassifier(bounds=(0, 1), classes=[0, 1]).fit(x, x[:, 
 assert number.predict(x).shape == label.predict(x).shape == (500,)
 for name in blurfit.__all__:
     getattr(blurfit, name)
+from blurfit.model.statement import as_yaml
+moments = MomentPerturbationRegressor(bounds=(0, 1), target_bounds=(0, 1), waves=1)
+try:
+    as_yaml(moments.fit(x, x[:, 0]).moments_)
+except blurfit.BlurfitError as error:
+    assert "pip install 'blurfit[yaml]'" in str(error)
+else:
+    raise AssertionError("pyyaml is not hidden")
 """
 DONE = [
     "calibrate --mechanism input --epsilon 1 --delta 1e-6 --dimension 2 --quorum 300 "
@@ -61,7 +70,7 @@ DONE = [
 # Nobody listens, which is found out after all that needs a package.
 SENT = "contribute agreement.json people.csv --to http://127.0.0.1:9 --patience 0"
 NEEDS = {
-    "serve": "blurfit-server",
+    **dict.fromkeys(SERVER, "blurfit-server"),
     "forecast agreement.json --public-data people.parquet": "'blurfit[tables]'",
     "forecast agreement.json --contributors 300 --draws 4 --plot x.png": "'blurfit[plots]'",
 }

@@ -4,8 +4,8 @@ import configparser
 import json
 import os
 import re
+import runpy
 import subprocess
-import tomllib
 from importlib.metadata import requires
 from ipaddress import ip_address, ip_network
 from pathlib import Path
@@ -185,16 +185,7 @@ def needed(*wanted: str, python: str) -> set[str]:
 
 def test_every_wheel_of_the_image_has_its_version_and_its_hash() -> None:
     """After a change of what blurfit needs, `make hashes` writes them again."""
-    project = tomllib.loads((DEPLOY.parent / "pyproject.toml").read_text())
-    optional = project["project"]["optional-dependencies"]
-    direct = {
-        "container.txt": [
-            *project["project"]["dependencies"],
-            *optional["service"],
-            *optional["postgresql"],
-        ],
-        "build.txt": project["build-system"]["requires"],
-    }
+    direct = runpy.run_path(str(DEPLOY.parent / "release" / "hashes.py"))["direct"]()
     tested = pinned("runtime.txt") | pinned("dev.txt")
     steps = (DEPLOY / "Containerfile").read_text()
     (python,) = set(re.findall(r"python:(3\.\d+)-slim", steps))

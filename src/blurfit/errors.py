@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from numbers import Real
 from typing import Any
 
+from blurfit.version import __version__
+
 # Answers of a service that may be another one soon.
 TRY_AGAIN = frozenset({408, 425, 429, 502, 503, 504})
 
@@ -194,7 +196,17 @@ EXTRAS = {
     "psycopg": "blurfit-server[postgresql]",
     "pyarrow": "blurfit[tables]",
     "segno": "blurfit-server[codes]",
+    "yaml": "blurfit[yaml]",
 }
+
+
+def require_version(distribution: str, version: str) -> None:
+    """Reject a distribution of another version: what both compute must agree to the last bit."""
+    if version != __version__:
+        raise BlurfitError(
+            f"{distribution} {version} needs blurfit {version}, and blurfit {__version__} is "
+            f"installed: run `pip install blurfit=={version} {distribution}=={version}`."
+        )
 
 
 def optional(module: str) -> Any:

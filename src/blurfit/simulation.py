@@ -27,10 +27,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from randomgen import ChaCha  # type: ignore[import-untyped]
 from scipy.special import ndtr
 
-from blurfit import randomness
+from blurfit import chacha, randomness
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
 from blurfit.data import BoolArray, FloatArray, IntArray
@@ -62,7 +61,7 @@ def operating_system_generator() -> np.random.Generator:
     >>> bool(operating_system_generator().random() == operating_system_generator().random())
     False
     """
-    return np.random.Generator(ChaCha(key=randomness.whole(256), rounds=20))
+    return chacha.generator(randomness.whole(256))
 
 
 def generator_for(random_state: Any) -> np.random.Generator:

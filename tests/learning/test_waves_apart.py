@@ -1,6 +1,7 @@
 """Two waves of honest people differ by chance alone."""
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -41,7 +42,7 @@ def told(coefficients) -> Inference:
 
 
 def test_estimates_are_compared_with_their_errors() -> None:
-    found = estimates_apart(told([1.0, 2.0]), told([1.0, 2.8]))
-    assert found.size == pytest.approx(0.8**2 / (2 * (3 + 1) * 0.04))
-    assert not found.alarms
-    assert estimates_apart(told([1.0, 2.0]), told([1.0, 8.0])).alarms
+    """T² = gap²/(2·(3 + 1)·0.04), for sampling parts are taken three times."""
+    least = math.sqrt(limit(2) * 2 * (3 + 1) * 0.04)
+    assert not estimates_apart(told([1.0, 2.0]), told([1.0, 2.0 + 0.99 * least]))
+    assert estimates_apart(told([1.0, 2.0]), told([1.0, 2.0 + 1.01 * least]))

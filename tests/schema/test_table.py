@@ -10,7 +10,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from blurfit.schema.table import codes, numbers, read
+from blurfit.schema.table import codes, missing, numbers, read
 from support.refusals import refusal
 
 NAMES = ["age", "married", "sex"]
@@ -91,17 +91,22 @@ class TestRead:
         assert "Age" not in message
         assert "none of the 0 columns" in refusal(read, {}, ["age"])
 
+    def test_a_wanted_name_must_be_there_once(self):
+        message = refusal(read, np.zeros((3, 2)), ["age"], ["age", "age"])
+        assert "one column 'age', and there are 2" in message
+
     @pytest.mark.parametrize(
-        ("records", "names"),
+        "records",
         [
-            (np.zeros((3, 2)), ["age", "age"]),
-            (pd.DataFrame(np.zeros((3, 2)), columns=["age", "age"]), None),
-            (pa.table([pa.array([1]), pa.array([2])], names=["age", "age"]), None),
+            pd.DataFrame(np.zeros((3, 2)), columns=["age", "age"]),
+            pa.table([pa.array([1]), pa.array([2])], names=["age", "age"]),
+            pa.table([pa.array([1]), pa.array([2])], names=["age", "age"]).to_batches()[0],
         ],
     )
-    def test_a_wanted_name_must_be_there_once(self, records, names):
-        message = refusal(read, records, ["age"], names)
-        assert "one column 'age', and there are 2" in message
+    def test_columns_of_a_frame_have_different_names(self, records):
+        message = refusal(read, records, ["height"])
+        assert "column names that differ" in message
+        assert "age" not in message
 
     @pytest.mark.parametrize(
         "records",
@@ -190,6 +195,18 @@ class TestMissing:
     @pytest.mark.parametrize("take", [numbers, lambda *given: codes(*given, ["f", "m", "1", "2"])])
     def test_is_refused_with_its_name_and_row(self, kind, take):
         values = read({"height": MISSING[kind]}, ["height"]).columns["height"]
+        message = refusal(take, "height", values)
+        assert message.startswith("Row 1 has a missing value of 'height'")
+
+    @pytest.mark.parametrize(
+        "kind", [kind for kind in MISSING if kind.startswith(("pandas ", "polars", "arrow"))]
+    )
+    @pytest.mark.parametrize("take", [numbers, lambda *given: codes(*given, ["f", "m", "1", "2"])])
+    def test_in_a_frame_of_each_library(self, kind, take):
+        frame = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "arrow": pa.table}[kind.split()[0]]
+        records = frame({"height": MISSING[kind]})
+        values = read(records, ["height"]).columns["height"]
+        assert missing(values).tolist() == [False, True, False]
         message = refusal(take, "height", values)
         assert message.startswith("Row 1 has a missing value of 'height'")
 

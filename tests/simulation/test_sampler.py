@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -10,7 +11,16 @@ import pytest
 from randomgen import ChaCha
 from scipy.stats import ks_2samp, kstest
 
-from blurfit import Agreement, Binary, Categorical, InvalidValueError, Numeric, Schema, learn
+from blurfit import (
+    Agreement,
+    Binary,
+    Categorical,
+    InvalidValueError,
+    Numeric,
+    Schema,
+    chacha,
+    learn,
+)
 from blurfit import randomness as bits
 from blurfit.contributor.blur import blur, perturb_table
 from blurfit.learning.sums import Statistics, Totals
@@ -243,6 +253,35 @@ def test_the_key_is_the_operating_systems_and_cryptographic(monkeypatch) -> None
     generator = operating_system_generator()
     assert generator.random() == np.random.Generator(ChaCha(key=7, rounds=20)).random()
     assert kstest(generator.standard_normal(5000), "norm").pvalue > 1e-4  # the key is fixed here
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda generator: generator.random(20_000),
+        lambda generator: generator.standard_normal(999),
+        lambda generator: generator.random(51, dtype=np.float32),
+        lambda generator: generator.integers(0, 7, 33, dtype=np.uint32),
+        lambda generator: generator.integers(0, 2**40, 100),
+        lambda generator: generator.integers(0, 100, 7, dtype=np.uint8),
+        lambda generator: generator.chisquare(5, 100),
+        lambda generator: generator.poisson(3.0, 100),
+        lambda generator: generator.permutation(50),
+        lambda generator: generator.bytes(1001),
+    ],
+)
+@pytest.mark.parametrize("key", [0, 7, 2**256 - 1])
+def test_the_stream_is_the_same_without_randomgen(key: int, draw, monkeypatch) -> None:
+    """The other package computes ChaCha20 by code of its own; 1 word before moves the rest."""
+    compiled = np.random.Generator(ChaCha(key=key, rounds=20))
+    monkeypatch.setitem(sys.modules, "randomgen", None)
+    fed = chacha.generator(key)
+    assert isinstance(fed.bit_generator, chacha.Stream)
+    for early in (0, 1):
+        for one in (compiled, fed):
+            one.random(early, dtype=np.float32)  # 32 bits
+        assert np.array_equal(draw(compiled), draw(fed))
+    assert fed.random() == compiled.random()
 
 
 def test_numpys_global_seed_has_no_say() -> None:

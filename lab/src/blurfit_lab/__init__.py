@@ -7,3 +7,8 @@
 
 The product never imports it, and nothing here touches a record that somebody contributed.
 """
+
+from blurfit.errors import require_version
+from blurfit_lab.version import __version__ as __version__
+
+require_version("blurfit-lab", __version__)

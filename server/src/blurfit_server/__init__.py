@@ -10,8 +10,7 @@ The public interface is `__all__` of this package. All other modules are interna
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from blurfit.errors import BlurfitError
-from blurfit.version import __version__ as _library
+from blurfit.errors import require_version
 from blurfit_server.version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -22,11 +21,7 @@ if TYPE_CHECKING:
     from blurfit_server.store.store import backup as backup
     from blurfit_server.store.store import restore as restore
 
-if __version__ != _library:  # what both compute must agree to the last bit
-    raise BlurfitError(
-        f"blurfit-server {__version__} needs blurfit {__version__}, and blurfit {_library} is "
-        f"installed: run `pip install blurfit=={__version__} blurfit-server=={__version__}`."
-    )
+require_version("blurfit-server", __version__)
 
 # Where each public name lives: it is read when it is first used, so that commands start at once.
 _HOME = dict.fromkeys(("Limits", "Service", "in_a_thread"), "blurfit_server.service.app")

@@ -28,7 +28,7 @@ from blurfit.agreement.plan import Plan
 from blurfit.contributor.blur import perturb_table, share
 from blurfit.contributor.client import PAUSE, Client
 from blurfit.data import FloatArray
-from blurfit.errors import NotCertifiedError, ServiceError, optional
+from blurfit.errors import BlurfitError, NotCertifiedError, ServiceError, optional
 from blurfit.messages.submissions import Role
 from blurfit.model.model import PublishedModel
 from blurfit.model.statement import as_markdown
@@ -180,13 +180,17 @@ def main(
         console.print(_coefficients(schema, weights), "")
         predicted = model.predict({name: column[0] for name, column in outside.table.items()})
         console.print(f"The model's user predicts for one more person: {predicted:,.0f}.")
-        optional("matplotlib").use("Agg")
-        drawn = (
-            _plot_shares(inside, whole + sent)
-            if two_databases
-            else _plot_models(schema, weights, model)
-        )
-        drawn.savefig(out / "demo.png", dpi=120)
+        try:
+            optional("matplotlib").use("Agg")
+        except BlurfitError as error:
+            console.print(f"No picture was drawn. {error}")
+        else:
+            drawn = (
+                _plot_shares(inside, whole + sent)
+                if two_databases
+                else _plot_models(schema, weights, model)
+            )
+            drawn.savefig(out / "demo.png", dpi=120)
     model.save(out / "model.json")
     console.print(f"Wrote {', '.join(str(one) for one in sorted(out.iterdir()))}.")
 

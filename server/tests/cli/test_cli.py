@@ -291,3 +291,9 @@ def test_a_module_of_our_own_that_is_not_there_is_a_bug() -> None:
     error = ModuleNotFoundError("No module named 'blurfit.nothing'", name="blurfit.nothing")
     result = CliRunner().invoke(raising(error), ["fail"])
     assert result.exception is error
+
+
+def test_the_library_knows_which_commands_the_server_adds() -> None:
+    """Without the server, each of them says what to install."""
+    added = {name for name, command in cli.commands().items() if "blurfit_server" in command.module}
+    assert added == set(cli.SERVER)

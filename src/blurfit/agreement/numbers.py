@@ -471,12 +471,11 @@ SHARE = 1e-4  # of δ
 _LEAST_LOGARITHM = math.log(1e-290)
 
 
-def radii(agreement: "Agreement", probability: float | None = None) -> tuple[float, ...]:
+def radii(agreement: "Agreement") -> tuple[float, ...]:
     """Return the norm that an honest submission hardly ever exceeds, for each part of the
-    agreement: with at most this probability, or else with that of being refused.
+    agreement: with at most the probability of being refused.
     """
-    chosen = refusal_probability(agreement) if probability is None else probability
-    gamma = chosen / len(agreement.parts)
+    gamma = refusal_probability(agreement) / len(agreement.parts)
     return tuple(_radius(part, gamma) for part in agreement.parts)
 
 

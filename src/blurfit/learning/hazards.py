@@ -95,25 +95,15 @@ class LogRank:
 class EventSums:
     """Blurred sums of exits as `count` people sent them, with noise of s = `deviation`.
 
-    `used` are the places of the columns that hazards follow: all but the first of each group,
-    unless it is said.
+    `used` are the places of the columns that hazards follow: all but the first of each group.
     """
 
-    def __init__(
-        self,
-        form: EventForm,
-        sums: FloatArray,
-        count: int,
-        deviation: float,
-        used: Sequence[int] | None = None,
-    ) -> None:
+    def __init__(self, form: EventForm, sums: FloatArray, count: int, deviation: float) -> None:
         self.form, self.sums, self.count, self.deviation = form, sums, count, deviation
-        if used is None:
-            groups = [column.group for column in form.inner.columns]
-            shares = [column.is_share for column in form.inner.columns]
-            first = [groups.index(group) for group in groups]
-            used = [at for at in range(len(groups)) if not shares[at] or first[at] < at]
-        self.used = list(used)
+        groups = [column.group for column in form.inner.columns]
+        shares = [column.is_share for column in form.inner.columns]
+        first = [groups.index(group) for group in groups]
+        self.used = [at for at in range(len(groups)) if not shares[at] or first[at] < at]
 
     @cached_property
     def _released(self) -> tuple[FloatArray, ...]:

@@ -31,7 +31,7 @@ of about χ²ₖ, for which (Hsu, Kakade and Zhang 2012)
 
     P(T² > k + 2√(kt) + 2t) ≤ e^{−t}.                                                          (2)
 
- Sampling parts are taken three times, for errors that spread
+Sampling parts are taken three times, for errors that spread
 unevenly. This is asymptotic, and reads published numbers alone.
 """
 
@@ -356,20 +356,6 @@ def _inverse_root(gram: FloatArray) -> FloatArray | None:
     return found
 
 
-@dataclass(frozen=True)
-class Difference:
-    """T², the limit that chance hardly ever passes, and how many people were compared."""
-
-    size: float
-    limit: float
-    people: int
-
-    @property
-    def alarms(self) -> bool:
-        """Whether the two differ by more than chance."""
-        return self.size > self.limit
-
-
 def limit(dimension: int, false_alarm: float = FALSE_ALARM) -> float:
     """Return what T² of this many numbers exceeds with at most this probability: see (2).
 
@@ -380,9 +366,10 @@ def limit(dimension: int, false_alarm: float = FALSE_ALARM) -> float:
     return dimension + 2 * math.sqrt(dimension * t) + 2 * t
 
 
-def estimates_apart(one: Inference, other: Inference) -> Difference:
-    """Compare two estimates of the same coefficients that come from different people."""
+def estimates_apart(one: Inference, other: Inference) -> bool:
+    """Return whether estimates of the same coefficients, from different people, differ by more than
+    chance.
+    """
     gap = one.coefficients - other.coefficients
     both = sum(_UNEVEN * found.sampling + found.privacy for found in (one, other))
-    size = float(gap @ np.linalg.solve(both, gap))
-    return Difference(size, limit(len(gap)), one.count + other.count)
+    return bool(gap @ np.linalg.solve(both, gap) > limit(len(gap)))

@@ -473,7 +473,7 @@ def _doubt(course: Course) -> str | None:
             continue
         curve = isinstance(release.agreement.form, WaveForm) and release.agreement.form.is_newton
         before, told[curve] = told.get(curve), (place, found)
-        if before is not None and estimates_apart(before[1], found).alarms:
+        if before is not None and estimates_apart(before[1], found):
             return (
                 f"Waves {before[0] + 1} and {place + 1} disagree by more than chance: honest "
                 "people do so in about 1 of 1,000 plans at most, if who was in which wave has "

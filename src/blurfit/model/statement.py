@@ -20,11 +20,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import yaml
 from markdown_it import MarkdownIt
 
 from blurfit.agreement import statement
 from blurfit.agreement.numbers import proved_in_words
+from blurfit.errors import optional
 from blurfit.model.model import PublishedModel
 from blurfit.model.release import PublishedMoments
 from blurfit.model.summary import plain
@@ -37,7 +37,6 @@ Published = PublishedModel | PublishedMoments
 
 
 _IN_FRONT = ("epsilon", "delta", "neighbours", "models", "caveats", "seen_by")
-_LISTED = 24  # coefficients in a sentence; the summary has them all
 _SEEN_BY: dict[statement.SeenBy, str] = {
     "nobody": "neither database, while both keep to the protocol",
     "collector": "the database that collected, each of them blurred",
@@ -454,7 +453,7 @@ among them: whoever publishes it should add that.
 
 
 def _dumped(entry: dict[str, Any]) -> str:
-    return str(yaml.safe_dump(entry, sort_keys=False, allow_unicode=True, width=100))
+    return str(optional("yaml").safe_dump(entry, sort_keys=False, allow_unicode=True, width=100))
 
 
 def _feature(one: Question) -> str:

@@ -1,7 +1,7 @@
 """Any kind of table as named columns, of numbers or of words, or an error that says why not.
 
-Tables are known by what they can do and not by their type, so that no library of tables needs to be
-installed. Columns are found by name: their order does not matter, and others are ignored.
+Tables of all libraries are read through narwhals, so that none of them needs to be installed.
+Columns are found by name: their order does not matter, and others are ignored.
 
 Messages say in which row and column something is wrong, and never what stands there: whoever reads
 an error may not be allowed to see the records. Nor do they repeat names that were not asked for: in
@@ -47,8 +47,9 @@ class Table(NamedTuple):
 def read(records: Any, wanted: Sequence[str], names: Sequence[str] | None = None) -> Table:
     """Read the wanted columns of a table, or of one record.
 
-    A table is a dict of sequences, a pandas or polars DataFrame, an Arrow table, a NumPy structured
-    array, or a NumPy array (n, k) with its k `names`. One record is a dict of single values, a row
+    A table is a dict of sequences, a DataFrame of any library that narwhals knows (pandas, polars,
+    Modin and others), an Arrow table or record batch, a NumPy structured array, or a NumPy array
+    (n, k) with its k `names`. One record is a dict of single values, a row
     of a structured array, or a NumPy array (k,) with its `names`.
 
     >>> table = read({"age": [30, 41], "pets": [0, 2], "sex": ["f", "m"]}, ["sex", "age"])
@@ -191,14 +192,29 @@ def _open(records: Any, names: Sequence[str] | None) -> tuple[list[str], Callabl
         return list(records), records.__getitem__
     if fields:  # a structured array, or a row of one
         return list(fields), records.__getitem__
-    if hasattr(records, "column_names") and hasattr(records, "column"):  # Arrow
-        return list(records.column_names), records.column
-    if hasattr(records, "shape") and hasattr(records, "columns"):  # pandas, polars
-        return list(records.columns), records.__getitem__
-    raise InvalidValueError(
-        f"Expected records to be a dict, a pandas or polars DataFrame, an Arrow table, a NumPy "
-        f"structured array or a NumPy array with names, and got a {type(records).__name__}."
-    )
+    frame = as_frame(records)
+    if frame is None:
+        raise InvalidValueError(
+            "Expected records to be a dict, a DataFrame of any library, an Arrow table, a NumPy "
+            f"structured array or a NumPy array with names, and got a {type(records).__name__}."
+        )
+    return frame.columns, lambda name: frame[name].to_numpy()
+
+
+def as_frame(records: Any) -> Any:
+    """Wrap a table of any library of DataFrames by narwhals; None for anything else."""
+    import narwhals.stable.v2 as nw  # here, as dicts and arrays do not need it
+
+    try:
+        if hasattr(records, "column_names") and hasattr(records, "__arrow_c_stream__"):  # Arrow
+            return nw.from_arrow(records, backend="pyarrow")
+        frame = nw.from_native(records, eager_only=True, pass_through=True)
+    except nw.exceptions.DuplicateError:
+        raise InvalidValueError(
+            "Expected column names that differ, and some columns of the table have one name; "
+            "rename or drop the others."
+        ) from None
+    return frame if isinstance(frame, nw.DataFrame) else None
 
 
 def _refuse_unless_present(wanted: Sequence[str], present: list[str]) -> None:

@@ -150,7 +150,7 @@ def connect(place: str | Path, connections: int = CONNECTIONS) -> Engine:
     except (exc.NoSuchModuleError, ModuleNotFoundError) as error:
         raise InvalidValueError(
             f"Expected a driver for {url.get_backend_name()!r}: {error}. For PostgreSQL run "
-            "`pip install 'blurfit[postgresql]'`."
+            "`pip install 'blurfit-server[postgresql]'`."
         ) from error
     event.listen(engine, "connect", _durable_postgresql)
     return engine
