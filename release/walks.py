@@ -22,7 +22,11 @@ import numpy as np
 import blurfit as bf
 import blurfit_server
 
-LIMITS = {"a record, blurred and stored over HTTP": 25, "a plan at two databases": 45}
+LIMITS = {
+    "a record, blurred and stored over HTTP": 25,
+    "a table, fitted and summarised": 32,
+    "a plan at two databases": 45,
+}
 PEOPLE = 400
 Walk = Callable[[ExitStack], Callable[[], object]]
 
@@ -154,6 +158,14 @@ def fitted(waves: int) -> Walk:
     return prepare
 
 
+def summarised(_stack: ExitStack) -> Callable[[], object]:
+    """Prepare: a table, fitted with every default, and the summary of its model."""
+    table = people(count=20 * PEOPLE)
+    X = np.column_stack([table["age"], table["urban"]])
+    model = bf.MomentPerturbationRegressor(bounds=([0, 0], [100, 1]), target_bounds=(0, 100))
+    return lambda: str(model.fit(X, table["income"]).summary())
+
+
 def at_two(*, waves: bool) -> Walk:
     """Return the walk of a collection at two databases, from the terms to the model of both."""
 
@@ -199,6 +211,7 @@ WALKS: dict[str, Walk] = {
     "submissions, stored, to a model": to_model,
     "a file of submissions, to a model": from_file,
     "a table, fitted": fitted(1),
+    "a table, fitted and summarised": summarised,
     "a table, fitted in two waves": fitted(2),
     "two databases, with proofs": at_two(waves=False),
     "a plan at two databases": at_two(waves=True),

@@ -5,9 +5,6 @@ import math
 from functools import partial
 
 import pytest
-import rfc8785
-from hypothesis import given
-from hypothesis import strategies as st
 from msgspec import Struct
 
 from blurfit.agreement.agreement import Agreement
@@ -153,21 +150,6 @@ def test_a_number_beyond_floats_is_refused() -> None:
 def test_what_has_no_canonical_text_is_refused_with_a_reason(value: float) -> None:
     with pytest.raises(InvalidValueError, match="below 2\\*\\*53"):
         canonical({"deep": [{"value": value}]})
-
-
-@given(
-    st.lists(st.one_of(st.floats(allow_nan=False, allow_infinity=False), st.integers(-9, 9))),
-    st.dictionaries(st.text(), st.lists(st.floats(-10, 10).map(lambda x: round(x, 3)))),
-)
-def test_canonical_is_what_rfc8785_writes(numbers, named) -> None:
-    """Floats of every size, as Python writes most of them itself; and names by their UTF-16."""
-    values = {
-        "numbers": numbers,
-        "named": named,
-        "\uffff": (0.5, -0.0),
-        "\U0001f600": [[1e-7, 2.0]],
-    }
-    assert canonical(values) == rfc8785.dumps(values)
 
 
 @pytest.mark.parametrize("bad", [[0.5, math.nan], [math.inf, 1.5], {1: 2}, [2**53], [object()]])

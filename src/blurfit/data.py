@@ -13,7 +13,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from functools import cache, lru_cache
+from functools import cache
 from html import escape
 from typing import Any, TypeVar
 
@@ -64,55 +64,12 @@ def canonical(values: Any) -> bytes:
     b'{"a":[true,null],"b":1}'
     """
     try:
-        return _text(values)
+        return rfc8785.dumps(values)
     except rfc8785.CanonicalizationError as error:
         raise InvalidValueError(
             f"Expected numbers that are finite, and whole ones below 2**53, which every reader "
             f"takes alike ({error}). Choose larger units."
         ) from error
-
-
-def _text(values: Any) -> bytes:
-    """Return what `rfc8785` would write, by other means where there are many floats."""
-    if isinstance(values, dict) and all(isinstance(name, str) for name in values):
-        names = _in_order(tuple(values))
-        return b"{" + b",".join([word + _text(values[name]) for name, word in names]) + b"}"
-    if isinstance(values, list | tuple):
-        if set(map(type, values)) == {float}:
-            return _numbers(values)
-        return b"[" + b",".join(map(_text, values)) + b"]"
-    return _word(values) if type(values) in _SHORT else rfc8785.dumps(values)
-
-
-@lru_cache(maxsize=256)
-def _in_order(names: tuple[str, ...]) -> list[tuple[str, bytes]]:
-    """Return the names of an object in their order, each with its text."""
-    found = sorted(names, key=lambda name: name.encode("utf-16-be", "surrogatepass"))
-    return [(name, _word(name) + b":") for name in found]
-
-
-# Names above all, which all documents share; and 1, 1.0 and True are not the same.
-_word = lru_cache(maxsize=4096, typed=True)(rfc8785.dumps)
-_SHORT = {str, int, float, bool, type(None)}
-
-
-def _numbers(values: Sequence[float]) -> bytes:
-    """Return the text of floats. Those with a point and no exponent `msgspec` writes alike, ten
-    times as fast; whole ones, very small or large ones and NaN it may not.
-    """
-    text, array = msgspec.json.encode(values), np.array(values)
-    sizes = np.abs(array)
-    with np.errstate(invalid="ignore"):  # of a NaN that signals
-        alike = (sizes > _LEAST_ALIKE) & (sizes < _MOST_ALIKE) & (array != np.rint(array))
-    if alike.all():
-        return text
-    found = text[1:-1].split(b",")
-    for place in np.flatnonzero(~alike).tolist():
-        found[place] = rfc8785.dumps(values[place])
-    return b"[" + b",".join(found) + b"]"
-
-
-_LEAST_ALIKE, _MOST_ALIKE = 2.0**-13, 2.0**49  # between them nobody writes an exponent
 
 
 def _read_slowly(text: str | bytes) -> Any:

@@ -8,8 +8,7 @@ There are no short tokens to guess, so no slow hash is needed.
 
 **Requests.** Everything may be sent twice and counts once, so whatever got no answer is sent again.
 The other end is a stranger: an answer is bounded in bytes and seconds, and a compressed one, which
-may stand for far more, is refused. Whatever has changed its meaning since version 1 has changed its
-name; under the old names a service answers `OTHER_RELEASE` alone.
+may stand for far more, is refused.
 """
 
 import hashlib
@@ -51,23 +50,8 @@ BINARY = "application/vnd.blurfit.submission.v2"
 OCTETS = "application/octet-stream"
 PROBLEM = "application/problem+json"
 
-# Of version 1: places, what is behind the path of a collection, and how submissions were called.
-OLD_PLACES = ("/plans", "/agreements", "/deeds")
-OLD_SHARES = "/shares/"
-OLD_BINARY = "application/vnd.blurfit.submission"
-OTHER_RELEASE = (
-    "This service is of another release of blurfit than whoever asks, and nothing was done. Let "
-    "both use the same release: install the current one, or load the page again."
-)
-
 INVITATION = "blurfit-invitation"  # the header: an invitation for each submission, with commas
 MOST_SUBMISSIONS = 10_000  # in one request
-
-
-def is_old(path: str) -> bool:
-    """Tell whether a path had a meaning in version 1 that it has no more."""
-    place = "/" + path[1:].partition("/")[0]
-    return place in OLD_PLACES or (place == COLLECTIONS and OLD_SHARES in path)
 
 
 class Acknowledgement(msgspec.Struct, omit_defaults=True):
@@ -150,7 +134,6 @@ BELOW_QUORUM = Kind("below-quorum", 409, "Too few contributors")
 INFEASIBLE = Kind("infeasible", 409, "This is not possible as things stand")
 TOO_LARGE = Kind("too-large", 413, "The body is too large")
 WRONG_TYPE = Kind("unsupported-media-type", 415, "The body is of another kind")
-OUTDATED = Kind("outdated", 426, "Another release of blurfit is needed")
 TOO_MANY = Kind("too-many-requests", 429, "Too many requests from this address", retry_after=1)
 CROWDED = Kind("crowded", 429, "Too much comes to this survey", retry_after=2)
 UNEXPECTED = Kind("unexpected", 500, "Something went wrong here")

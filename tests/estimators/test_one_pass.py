@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from blurfit.agreement.mechanisms import wave_form
-from blurfit.estimators import blocks, passes, whitened
+from blurfit.estimators import blocks, passes
+from blurfit.estimators.blocks import add_products, reaches_all, symmetric
 from blurfit.estimators.passes import Rows
 from blurfit.estimators.people import People, one_of_each
-from blurfit.estimators.whitened import add_products, reaches_all, symmetric
 from blurfit.schema.schema import Binary, Categorical, Numeric, Schema
 from blurfit.schema.schema import values as encoded_values
 from blurfit.theory.maps import (
@@ -307,7 +307,7 @@ def test_lengths_in_single_precision_are_within_their_error(lower, folded) -> No
     form = replace(form, chart=replace(form.chart, whitening=replace(white, matrix=matrix)))
     v = generator.uniform(-1, 1, (200, p))
     v[:100] = np.sign(matrix @ v[:100].T).T  # corners
-    screen = whitened.Screen(form, rows, folded=folded)
+    screen = blocks.Screen(form, rows, folded=folded)
     low, high = (
         np.array([getattr(one, end) for one in rows.columns]) for end in ("lower", "upper")
     )
@@ -373,7 +373,7 @@ def test_rows_at_the_end_of_a_bin_are_where_double_precision_puts_them(stride) -
     for end in (size, np.nextafter(size, 0), np.nextafter(size, 9), size + 1e-9, size - 1e-9):
         at_end = replace(form, chart=replace(form.chart, features=np.array([0.1, end, 9.0])))
         near = np.abs(size - end) < 1e-12
-        plain = whitened.Whitened(at_end, some, whitened.Linear(at_end, some, False))
+        plain = blocks.Whitened(at_end, some, blocks.Linear(at_end, some, False))
         for rows, block in some.blocks(slice(None), folded=False):
             plain.add(block, some.targets[rows, 0], None, None)
         apart = np.abs(some.sums(at_end) - plain.counts).max()
@@ -389,9 +389,9 @@ def test_rows_at_the_end_of_a_bin_are_where_double_precision_puts_them(stride) -
 def test_lengths_are_found_once_for_a_gauge_and_the_wave_after_it(monkeypatch) -> None:
     """Unless the gauge reads few rows; and another whitening is another length."""
     p, table, calls = 70, many(600, 70), []
-    found = whitened.Screen.__call__
+    found = blocks.Screen.__call__
     monkeypatch.setattr(
-        whitened.Screen,
+        blocks.Screen,
         "__call__",
         lambda self, block: calls.append(len(block)) or found(self, block),
     )

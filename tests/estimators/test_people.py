@@ -16,9 +16,9 @@ from blurfit.estimators import (
     MomentPerturbationRegressor,
     mechanisms,
 )
+from blurfit.estimators.blocks import Whitened
 from blurfit.estimators.passes import Rows
 from blurfit.estimators.people import People, arranged, every, one_of_each
-from blurfit.estimators.whitened import Whitened
 from blurfit.model.statement import as_markdown, as_yaml
 from blurfit.schema.schema import Schema
 from blurfit.theory.forms import GaugeForm

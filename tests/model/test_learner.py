@@ -284,7 +284,7 @@ def test_weights_do_not_betray_the_grid_of_the_noise() -> None:
     calibration = replace(found, **noise, loss=loss, local=local, excess_risk=risk)
     agreement = replace(agreement, calibration=calibration, grid=Grid.of(calibration, size=1))
     agreement.verify()
-    step, square = agreement.grid.linear, float(schema.encode_features({"v": 1.0})[0]) ** 2
+    step, square = agreement.grid.linear, float(schema.scale) ** 2
 
     def guesses_one(value: float) -> bool:
         table = {"v": np.array([value] + [0.0] * (count - 1)), "y": np.zeros(count)}

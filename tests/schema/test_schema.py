@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blurfit.schema.schema import Binary, Categorical, Encoded, Label, Numeric, Schema
+from blurfit.schema.schema import Binary, Categorical, Numeric, Schema
 from support.refusals import refusal
 from support.schemas import schemas, tables
 
@@ -76,7 +76,8 @@ class TestTheBall:
         for count in range(1, 51):
             schema = Schema([Numeric(f"v{i}", -3, 7) for i in range(count)], Binary("y"), intercept)
             corners = np.random.default_rng(count).choice([-3.0, 7.0], size=(20, count))
-            x = schema.encode_features(corners, names=[f"v{i}" for i in range(count)])
+            records = np.column_stack([corners, np.ones(20)])
+            x = schema.encode(records, names=[*(f"v{i}" for i in range(count)), "y"]).features
             assert all(exact_norm_squared(row) <= 1 for row in x)
             assert all((norm <= 1).all() for norm in norms(x))
             assert np.linalg.norm(x, axis=1).min() >= 1 - 1e-13
@@ -84,7 +85,7 @@ class TestTheBall:
     def test_levels_count_once_and_other_records_are_not_looked_at(self):
         levels = [str(i) for i in range(100)]
         schema = Schema([Categorical("c", levels)], Binary("y"), intercept=False)
-        x = schema.encode_features({"c": levels})
+        x = schema.encode({"c": levels, "y": [1] * 100}).features
         assert np.linalg.norm(x, axis=1) == pytest.approx(np.ones(100), abs=1e-14)
         assert np.count_nonzero(x) == 100
         alone = SCHEMA.encode(RECORD)
@@ -125,12 +126,13 @@ class TestEncode:
         shuffled = {name: table.get(name, ["?"]) for name in names}
         assert all(map(np.array_equal, schema.encode(table), schema.encode(shuffled)))
 
-    def test_features_need_no_target(self):
+    def test_arrays_have_names_and_the_target_is_needed(self):
+        array = np.array([RECORDS[name] for name in RECORDS], dtype=object).T
+        for one, other in zip(
+            SCHEMA.encode(RECORDS), SCHEMA.encode(array, [*RECORDS]), strict=True
+        ):
+            assert np.array_equal(one, other)
         records = {name: values for name, values in RECORDS.items() if name != "income"}
-        expected = SCHEMA.encode(RECORDS).features
-        assert np.array_equal(SCHEMA.encode_features(records), expected)
-        array = np.array([records[name] for name in records], dtype=object).T
-        assert np.array_equal(SCHEMA.encode_features(array, names=list(records)), expected)
         assert "'income'" in refusal(SCHEMA.encode, records)
 
     def test_no_function_is_called_for_every_row(self):
@@ -141,38 +143,6 @@ class TestEncode:
         profile = cProfile.Profile()
         profile.runcall(schema.encode, records, [*names, "y"])
         assert sum(one.callcount for one in profile.getstats()) < len(records) / 10
-
-
-class TestDecode:
-    @given(st.data(), schemas())
-    def test_is_the_inverse_of_encode(self, data, schema):
-        table = data.draw(tables(schema))
-        back = schema.decode(schema.encode(table))
-        assert list(back) == list(table)
-        for column in (*schema.features, schema.target):
-            given_, got = table[column.name], back[column.name].tolist()
-            if isinstance(column, Numeric):
-                inside = np.clip(given_, column.lower, column.upper)
-                size = max(abs(column.lower), abs(column.upper))
-                assert np.abs(inside - got).max() <= 16 * np.finfo(float).eps * size
-            elif isinstance(column, Label):
-                assert got == [value > column.threshold for value in given_]
-            else:
-                assert got == given_
-
-    def test_one_record(self):
-        back = SCHEMA.decode(SCHEMA.encode(RECORD))
-        assert back == {"age": pytest.approx(25), "married": 1, "sex": "f", "income": 50_000}
-        assert [type(value) for value in back.values()] == [float, int, str, float]
-        assert RICH.decode(RICH.encode(RECORD))["income"] is True
-
-    @pytest.mark.parametrize(
-        ("x", "y"),
-        [((3, 4), (3,)), ((5,), (1,)), ((3, 5), ()), ((3, 5), (2,)), ((1, 1, 5), (1, 1))],
-    )
-    def test_shapes(self, x, y):
-        message = refusal(SCHEMA.decode, Encoded(np.zeros(x), np.zeros(y)))
-        assert f"got {x} with {y}" in message
 
 
 class TestConstruction:

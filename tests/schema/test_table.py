@@ -10,7 +10,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from blurfit.schema.table import codes, missing, numbers, read
+from blurfit.schema.columns import numbers
+from blurfit.schema.table import codes, missing, read
 from support.refusals import refusal
 
 NAMES = ["age", "married", "sex"]

@@ -42,7 +42,7 @@ def people(count: int, generator: np.random.Generator, silent: float = 0.3) -> d
     return table | {"hours": hours, "income": income}
 
 
-def test_the_columns_of_what_was_said_and_what_was_not_and_back() -> None:
+def test_the_columns_of_what_was_said_and_what_was_not() -> None:
     table = {
         "age": [60, None, np.nan],
         "married": [True, None, 0],
@@ -68,12 +68,6 @@ def test_the_columns_of_what_was_said_and_what_was_not_and_back() -> None:
     ]
     assert values(SCHEMA, SILENT).tolist() == [0, 1, 0, 1, 0, 0, 1, 0, 0]
     assert [kind_of(one) for one in SCHEMA.questions] == [3, 3, 3, "numeric", "numeric"]
-    for record in (SILENT, SILENT | {"age": 30.0, "married": 1, "region": "north"}):
-        found = SCHEMA.decode(SCHEMA.encode(record))
-        for name, value in record.items():
-            assert found[name] == value or (
-                value is None and found[name] in (None, pytest.approx(np.nan, nan_ok=True))
-            )
 
 
 def test_nobody_leaves_the_ball() -> None:

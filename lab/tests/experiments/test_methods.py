@@ -5,7 +5,6 @@ import pytest
 
 from blurfit.estimators import InputPerturbationRegressor
 from blurfit.model.release import learn
-from blurfit.schema.schema import Encoded
 from blurfit.simulation import exact_totals, sampler_for
 from blurfit_lab.experiments import figures
 from blurfit_lab.rivals import NonPrivateClassifier, ObjectivePerturbationRegressor
@@ -36,7 +35,14 @@ def test_moment_is_what_a_database_would_publish(people, label: bool, epsilon: f
         contract, people.training_sums(window, label=label), None, np.random.default_rng(5)
     )
     chosen = (window.start + np.arange(512)) % (len(people) // 32 * 32)
-    table = people.schema.decode(Encoded(people.x[chosen], people.y[chosen]))
+    table = {people.schema.target.name: people.schema.target.unscale(people.y[chosen])}
+    columns = np.split(
+        people.x[chosen] / people.schema.scale,
+        np.cumsum([len(one.columns) for one in people.schema.features]),
+        axis=1,
+    )
+    for one, z in zip(people.schema.features, columns, strict=False):
+        table[one.name] = one.unscale(z if len(one.columns) > 1 else z[:, 0])
     drawn = sampler_for(contract, exact_totals(contract, table)).draw(np.random.default_rng(5))
     model = learn(contract, drawn)
     assert ("posterior" in model.method) == (epsilon == 1.0)

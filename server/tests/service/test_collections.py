@@ -241,24 +241,3 @@ def test_which_of_two_databases_this_is_must_be_said(http) -> None:
         refused(answer, 404, "not-published", "One")
         page = http.get(f"/c/{shared.fingerprint}").headers["content-security-policy"]
         assert "connect-src 'self' https://one.example https://two.example;" in page
-
-
-# ---- other releases of blurfit
-
-
-def test_an_older_client_page_or_peer_is_told_so(http, agreement) -> None:
-    """Nothing of theirs is taken for something else, and the remedy is said."""
-    path = opened(http, agreement)
-    opened(http, PLAN)
-    wave = f"/collections/{PLAN.first().fingerprint}"
-    for method, old in (
-        ("POST", "/plans?role=whole"),
-        ("GET", f"/plans/{PLAN.fingerprint}/agreement"),
-        *(("POST", "/agreements"), ("GET", "/deeds"), ("POST", f"{wave}/shares/sum")),
-    ):
-        answer = http.request(method, old, headers=ADMINISTRATOR)
-        refused(answer, 426, "outdated", "nothing was done", "same release")
-    body = perturb(agreement, {"age": 1, "income": 2}).to_bytes()
-    answer = send(http, path, body, "application/vnd.blurfit.submission")
-    refused(answer, 426, "outdated", "nothing was done")
-    assert http.get(path).json()["count"] == 0

@@ -40,8 +40,16 @@ from blurfit.errors import (
     inside_unit_interval,
     positive,
 )
-from blurfit.estimators.people import People, one_of_each, warn_if_repeated
-from blurfit.estimators.rows import by_formula, design, read_rows, records, refuse_outside, words
+from blurfit.estimators.people import People, one_of_each
+from blurfit.estimators.rows import (
+    by_formula,
+    design,
+    read_rows,
+    records,
+    refuse_outside,
+    warn_if_repeated,
+    words,
+)
 from blurfit.learning.inference import Errors, Estimate
 from blurfit.learning.sums import Totals
 from blurfit.messages.submissions import Submissions

@@ -1,51 +1,21 @@
-"""Sums over all rows of a table in one pass a wave, at the speed of BLAS.
+"""Sums over all rows of a table, in one pass a wave, at the speed of BLAS.
 
-An estimator needs of its rows only their sums. So each block of rows is centred by the public
-bounds, cut to [−1, 1] and multiplied while it is in the processor's cache, and no encoded table is
-ever held. These are the numbers that `blurfit.schema.schema.values` gives, up to rounding, at a
-fraction of the time.
+Each block of rows is centred by the public bounds, clipped to [−1, 1] and multiplied while it is in
+the processor's cache; no encoded table is held.
 
     rows ─ encode ─► v ─ `joint` ─► Σ(1, v, t)(1, v, t)ᵀ
                      └── `sums` ──► (f | score) = Kv + k ─► weights ─► Σ of what a map sends
 
-**A later wave** turns a block into columns of features, one product whitening it and giving its
-scores. W is triangular, and where there are many columns its zeros are left out.
-What was found in the first wave need not be found again:
+Two shortcuts follow from the first wave. If no value lay outside its bounds, x ↦ v is a part of
+the map's matrix (`Rows.folded`). Rows whose weight s is 1, by public facts or by their length, need
+only their residuals, since their features' products are known (`Residuals`).
 
-* If no value lay outside its bounds, nothing is cut: x ↦ v is folded into K and k, and blocks are
-  multiplied as they lie in memory (`Rows.folded`).
-* If the map's radius reaches every record that the bounds allow, ‖ |W|(1 + |m|) ‖ ≤ r√p, then every
-  weight s is 1, by public facts alone. The features' products of a residual map are then
-  J·Σ(1, v)(1, v)ᵀ·Jᵀ, of z = J(1, v), and only the residuals are still to be read.
-* With many columns so are the products of all rows with ‖f‖ ≤ r√p, whose s is 1 too: Σ(1, v)(1, v)ᵀ
-  of the others is taken off (`Residuals`). Which rows these are is told in single precision.
-
-**Folding is private, and so is rounding.** One record outside its bounds, and all others are
-rounded differently: with c the largest |centre|·2/width, Kx by up to (d + 2)·2⁻⁵³·(1 + 2c)·Σ|K| for
-|v| ≤ 1. What a residual or logistic map sends moves by less than 16 times that, over r√p for
-features, and over R·scale for residuals or 1 for log-odds: s is 1/(r√p)-Lipschitz in f, s·g moves
-by R/(r√p) with f until it is cut, and |g|, h by ¼ and 0.1 with t. n times this is at most 2⁻¹⁶, or
-nothing is folded. Gauges are never folded: a record at the end of a bin would go into another. Nor
-are counts, as e^t is steep.
-
-**Known products are private, and so is their rounding.** A sum of up to N rows of a part, added up
-over n/N parts, is wrong by at most (N + n/N)·2⁻⁵³ of Σ|u||u|ᵀ, in whatever order; J makes of it at
-most n·L², L² = c² + (a·‖ |W|(1 + |m|) ‖/(r√p))², and adds 2p roundings. (Weights add two more, and
-within a part 16 blocks are summed apart, so that N counts far too many.) This is so for what is
-known and for what is taken off, with another record in the place of one as without it: two
-neighbours differ by 8(N + n/N + 2p)·2⁻⁵³·nL² besides what the record itself changes. If that is
-more than 2⁻¹⁴, rows are whitened one and all.
-
-How the rows are parted depends on their number alone, and so does the rounding of the sums.
-
-**People with several rows.** Their number of rows is not public, and one person with a row more
-moves all others to other places in their blocks, where a kernel may round them differently. What
-a map sends of n people with k columns moves with that by n(k + 8)·2⁻⁵⁰ times how far the bounds
-reach in r√p: within half of the 2⁻¹² that Δ keeps back while their product is below 2³⁷. That is a
-condition of the promise to persons, and nothing checks it: with ten columns it is the case for a
-million people whose bounds reach 7,000 times r√p. But a gauge's bins have ends. So whoever is so
-near an end that rounding could decide is measured again, by their own rows alone: every person's
-bins depend on nobody else (`Rows._gauged`).
+Δ keeps back 2⁻¹² for rounding that one record may change in all others. Folding may use 2⁻¹⁶ of it
+and known products 2⁻¹⁴, or they are not used; how rows are parted depends on their number alone.
+For persons with several rows, n people with k columns move sums by n(k + 8)·2⁻⁵⁰ times the reach of
+the bounds in r√p: that this product is below 2³⁷ is a condition of the guarantee, and not checked.
+Nobody's bin of a gauge depends on another person (`Rows._gauged`). Proofs: `docs/theory/rows.md`.
+Tests: `tests/estimators/test_one_pass.py`, `test_people.py`.
 """
 
 import math
@@ -59,10 +29,9 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from blurfit.data import AnyArray, FloatArray, IntArray
-from blurfit.estimators.blocks import Encoder
-from blurfit.estimators.people import People, every
-from blurfit.estimators.whitened import (
+from blurfit.estimators.blocks import (
     MOST_COLUMNS,
+    Encoder,
     Linear,
     Residuals,
     Screen,
@@ -74,6 +43,7 @@ from blurfit.estimators.whitened import (
     squares_beside,
     symmetric,
 )
+from blurfit.estimators.people import People, every
 from blurfit.schema.columns import Feature
 from blurfit.theory.forms import WaveForm
 from blurfit.theory.maps import Announced, GaugeMap, NewtonMap, PoissonNewton, ResidualMap

@@ -1,58 +1,31 @@
-"""Whose row is whose: many rows of one person, promised to the person.
+"""Persons with several rows, and a guarantee to the person.
 
     fit(X, y, groups=person)      rows ─► what each would send ─► mean over each person's ─► Σ ─► …
 
 A person's rows are averaged *inside* the form, so that a person moves the sums by no more than one
-row would (Lemma H of `blurfit.theory.coded`): the noise is that of as many rows as there are
-people, and all of what is promised is promised to the person, however many rows they have. Each
-person has one vote: a row counts 1/m where its person has m.
+row would (Lemma H of `blurfit.theory.coded`): noise is that of as many rows as there are people. A
+row counts 1/m where its person has m.
 
-**What is public.** The labels in `groups` say who is who; neighbours have the same labels, and one
-person's rows, their number included, are replaced by any others. So the number of people is public
-and the number of rows is not. A wave that reads one of each k people counts them in the order of
-their labels, which does not depend on what is in the rows.
+**Public**: the labels in `groups`, and the number of people. Not public: the number of rows;
+neighbours differ in all rows of one person, their number included. A wave that reads one of each k
+people counts them in the order of their labels.
 
-**Errors.** With s_i = (1/m)Σz_te_t the score of person i, Σs_is_iᵀ is what sampling adds, however
-the rows of one person depend on each other. The last wave of numbers sends it
-(`blurfit.theory.maps`): errors that are robust, and clustered by person. Elsewhere, with
-Z_i = (1/m)Σz_tz_tᵀ, for every a
+**Errors.** With s_i = (1/m)Σz_te_t, Σs_is_iᵀ is what sampling adds, however rows of a person depend
+on each other; the last wave of numbers sends it. Elsewhere (a·s_i)² ≤ (aᵀZ_ia)·(1/m)Σe_t², Z_i the
+mean of z_tz_tᵀ (Cauchy and Schwarz): intervals are at most √m times too wide, and not too short if
+the spread is unrelated to z.
 
-    (a·s_i)² ≤ (aᵀZ_ia)·(1/m)Σe_t²      (Cauchy and Schwarz),
+**Effects.** "pooled" compares all rows. "within" replaces rows by differences from their person's
+mean, in units of half the bounds: one person moves the sums by less than the Δ of one row, whatever
+differences are (`docs/theory/rows.md`). `spread` tightens these bounds: people who vary more are
+scaled down. Nobody looks up whether a person has two rows, as that would reveal something of that
+person; if nobody has, noise alone is released and errors are refused. No constant is learned.
 
-so what the usual formula gives, each person having one row with the mean of their squared errors,
-is no less: intervals are no shorter than they should be, if the spread is unrelated to z, and up to
-√m times wider.
-
-**Effects.** `effects="pooled"` compares rows, whoever they are of. Where people differ in what
-nobody recorded, that mixes two questions, which can be asked apart:
-
-| effects | a person's rows become | what is learned |
-| --- | --- | --- |
-| "within" | each row less the mean of the person's rows | what changes when a person does |
-
-Differences of a column of width w may be
-almost w, but **the mean of their squares over a person's rows is at most (w/2)²**: numbers between
-two ends have no larger variance. So in units of w/2, with ω_j their weights and ρ² = Σω_j², the
-mean over a person's rows of zzᵀ, z = (c, u), is positive semidefinite, its block of u has a trace
-of at most ρ², and its first row is (c², 0, …, 0), the same for everybody. For any two such A, B
-(`blurfit.theory.maps`) ‖A − B‖ ≤ √2·ρ², and ρ² where one is blanked out: less than the Δ for which
-the noise of a row is made, whatever c is. Later waves cut a person's rows together, whatever they
-are. So fixed effects are learned like any rows with bounds ± w/2, of which single ones are not cut
-there. Where people are known to vary less than bounds allow, a stated `spread` makes all of that
-tighter: differences of a person whose root mean square exceeds ± spread·w/2 in some column are
-divided by what makes it fit. Where a feature asks for that, it weights people by their features
-alone, which biases nothing if the mean is linear; where the target does, it biases, so it should
-concern few. A person with one row counts, without adding anything; whether anybody has two is not
-looked up, as it would tell of that person, so where nobody has, noise alone is released, and errors
-are refused. The constant differs from person to person, and none is learned.
-
-**Without `groups`** a row is taken for a person. Where that is visibly wrong, a warning says what
-is not promised: an index that repeats, or a column with a name like "patient" whose values repeat.
+**Without `groups`** a row is taken for a person; `rows.warn_if_repeated` warns where that is
+visibly wrong.
 """
 
 import math
-import re
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -61,7 +34,7 @@ from typing import Any, Literal
 import numpy as np
 
 from blurfit.data import AnyArray, FloatArray, IntArray
-from blurfit.errors import InvalidValueError, NotPrivateWarning
+from blurfit.errors import InvalidValueError
 from blurfit.estimators.rows import design
 from blurfit.schema.columns import Categorical, Feature, Numeric
 
@@ -69,18 +42,6 @@ Effects = Literal["pooled", "within"]
 GOLDEN = (math.sqrt(5) - 1) / 2  # φ
 RUN = 8  # rows that lie together, which are read faster
 EFFECTS: tuple[Effects, ...] = ("pooled", "within")
-
-# id, customer_id, "Customer ID"; person, userID, "patient no"; not customer: that may be yes or no
-_PERSON = re.compile(
-    r"(.*[_ .-])?(p|u)?id|(person|user|patient|subject|participant|respondent)"
-    r"([_ .-]?(id|no|nr|number|key))?"
-)
-ROWS_OF_ONE_PERSON = (
-    "{what}, as where one person has several rows. Nothing is promised to a person then, but only "
-    "to each row: somebody who is in eight rows has √8 times the μ. Name whose row is whose, "
-    "fit(X, y, groups=...), and the promise is to the person; or reset the index if each row is "
-    "another person's."
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,22 +166,3 @@ def _bounds(columns: Sequence[Feature]) -> list[Numeric]:
         ends += [(0.0, 1.0)] * (len(names) - len(ends))
         found += [Numeric(name, *each) for name, each in zip(names, ends, strict=True)]
     return found
-
-
-def warn_if_repeated(X: Any, y: Any) -> None:
-    """Warn where rows are visibly of people who have several."""
-    for where in (X, y):
-        index = getattr(where, "index", None)
-        if getattr(index, "is_unique", True) is False:
-            return _warn("The index repeats")
-    for name in getattr(X, "columns", ()):
-        words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", str(name)).lower()
-        if _PERSON.fullmatch(words):
-            different = len(np.unique(np.asarray(X[name]).astype(str)))
-            if 2 < different < len(X):  # yes and no are nobody's names
-                return _warn("A column that seems to name people has values that repeat")
-    return None
-
-
-def _warn(what: str) -> None:
-    warnings.warn(ROWS_OF_ONE_PERSON.format(what=what), NotPrivateWarning, stacklevel=4)

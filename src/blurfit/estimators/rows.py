@@ -1,25 +1,17 @@
-"""Read users' rows under public bounds.
+"""Read users' rows under public bounds, into one table of numbers.
 
-**Bounds.** From public bounds, as a user states them, to columns with a lower and an upper end, or
-levels.
+Noise is measured against the largest value that is possible. Bounds read off the data would reveal
+the extremes of the data, so they are never guessed: without them there is no model. A level is
+given by its place.
 
-Noise is measured against the largest that a value could have been. Bounds that are read off the
-data would tell who the tallest and the richest are, so they are never guessed: without them there
-is no model.
-
-**Rows.** From rows as users have them to one table of numbers, where a level is given by its place.
-
-Arrays and DataFrames of numbers go through scikit-learn's own checks. Where the bounds name levels,
-columns are read one by one, each by its name. Messages never contain a value: those who read a log
-may not be allowed to see the rows. Whatever a library says of them is replaced (`without_values`),
-unless it is known to speak of shapes alone.
-
-What some rows could break is looked at before anything is spent: here whether values are finite,
-and within bounds that refuse others; in `blurfit.estimators.base`, from public facts alone, whether
-sums could become too large for exact noise.
+Arrays and DataFrames of numbers go through scikit-learn's own checks; columns with levels are read
+by name. Messages never contain a value, and errors of libraries are replaced (`without_values`),
+unless they are known to speak of shapes alone. Whether values are finite, and within bounds that
+refuse others, is checked before anything is spent.
 """
 
 import re
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -32,7 +24,7 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped]
 )
 
 from blurfit.data import AnyArray, FloatArray
-from blurfit.errors import BlurfitError, InvalidValueError
+from blurfit.errors import BlurfitError, InvalidValueError, NotPrivateWarning
 from blurfit.schema.columns import (
     Binary,
     Categorical,
@@ -53,6 +45,30 @@ WHY = (
 )
 
 NO_TARGETS = object()  # None is no targets where some are needed, which scikit-learn refuses
+
+
+# What scikit-learn says of shapes, types and missing values; of it the first line alone is kept, as
+# the others may hold an array.
+_SAYS_NO_VALUE = re.compile(
+    r"X has \d+ features|Found (array with|input variables with)|Expected (2D|sequence|a 2-)"
+    r"|Input( [Xy])? contains|Complex data not|Sparse data|The feature names|Feature names are"
+    r"|dtype='numeric' is not|(This \w+ )?estimator requires y|y (cannot be None|should be a 1d)"
+    r"|Unknown label type: [\w-]+\. Maybe|Expected unique column names|float\(\) argument must be"
+)
+_REMEDIES = "Reshape your data", "Feature names must be in the same order as they were in fit."
+
+
+# id, customer_id, "Customer ID"; person, userID, "patient no"; not customer: that may be yes or no
+_PERSON = re.compile(
+    r"(.*[_ .-])?(p|u)?id|(person|user|patient|subject|participant|respondent)"
+    r"([_ .-]?(id|no|nr|number|key))?"
+)
+ROWS_OF_ONE_PERSON = (
+    "{what}, as where one person has several rows. Nothing is promised to a person then, but only "
+    "to each row: somebody who is in eight rows has √8 times the μ. Name whose row is whose, "
+    "fit(X, y, groups=...), and the promise is to the person; or reset the index if each row is "
+    "another person's."
+)
 
 
 def feature_columns(
@@ -211,17 +227,6 @@ def _ends(parameter: str, ends: Any, columns: int) -> FloatArray:
     if not np.isfinite(array).all():
         raise InvalidValueError(f"Expected {parameter}={ends!r} to be finite. {WHY}")
     return np.broadcast_to(array, (columns,))
-
-
-# What scikit-learn says of shapes, types and missing values; of it the first line alone is kept, as
-# the others may hold an array.
-_SAYS_NO_VALUE = re.compile(
-    r"X has \d+ features|Found (array with|input variables with)|Expected (2D|sequence|a 2-)"
-    r"|Input( [Xy])? contains|Complex data not|Sparse data|The feature names|Feature names are"
-    r"|dtype='numeric' is not|(This \w+ )?estimator requires y|y (cannot be None|should be a 1d)"
-    r"|Unknown label type: [\w-]+\. Maybe|Expected unique column names|float\(\) argument must be"
-)
-_REMEDIES = "Reshape your data", "Feature names must be in the same order as they were in fit."
 
 
 def read_rows(
@@ -432,3 +437,22 @@ def _no_numbers(X: Any, bounds: Any) -> str:
         'be: bounds={"region": ["north", "south"], ...}, or a Schema with Categorical columns. '
         "They are public, and never read from the data. Dates are no numbers: count days."
     )
+
+
+def warn_if_repeated(X: Any, y: Any) -> None:
+    """Warn where rows are visibly of people who have several."""
+    for where in (X, y):
+        index = getattr(where, "index", None)
+        if getattr(index, "is_unique", True) is False:
+            return _warn("The index repeats")
+    for name in getattr(X, "columns", ()):
+        words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", str(name)).lower()
+        if _PERSON.fullmatch(words):
+            different = len(np.unique(np.asarray(X[name]).astype(str)))
+            if 2 < different < len(X):  # yes and no are nobody's names
+                return _warn("A column that seems to name people has values that repeat")
+    return None
+
+
+def _warn(what: str) -> None:
+    warnings.warn(ROWS_OF_ONE_PERSON.format(what=what), NotPrivateWarning, stacklevel=4)

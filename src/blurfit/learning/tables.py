@@ -1,53 +1,34 @@
-"""Counts, tables and means by level out of blurred joint sums, each with both parts of its error.
+"""Counts, tables, means by level and correlations out of blurred joint sums, with both errors.
 
-**One least-squares problem for all of them.** A question with K levels is known through its columns
-v: a level's 0/1, a yes/no's ±1, and 0 beside a 1 of their own for those who do not say. So M_A, the
-value of each of its columns at each level, turns counts into what is summed. With T_kl the people
-at level k of A and l of B, r and q its margins, each entry of the release is one equation,
+**One least-squares problem** (`solved`). A question with K levels is known through its columns v,
+and M_A has the value of each column at each level. With T_kl the people at level k of A and l of B,
+and r its margin, each entry of the release is one equation with independent noise of known
+variance (`Noise`):
 
-    Σv_iw_j = Σ_kl M_A[i,k] M_B[j,l] T_kl,    Σv_i = Σ_k M_A[i,k] r_k,    Σv_i² = Σ_k M_A[i,k]² r_k,
+    Σv_iw_j = Σ_kl M_A[i,k] M_B[j,l] T_kl,    Σv_i = Σ_k M_A[i,k] r_k,    Σv_i² = Σ_k M_A[i,k]² r_k.
 
-seen with independent noise of known variance (`Noise`; the two equations of a level's column are
-one there). N = Σ T_kl is public, or one more equation where it is not. `solved` gives the linear
-estimate of least variance under that constraint and the covariance that the noise leaves in it:
-with T = N/m + Qη, the columns of Q an orthonormal basis of the vectors that sum to 0, that is
-weighted least squares for η. Sums of a number by level, Y_k = Σ v_y over the people at level k, are
-the same problem without a constraint: Σv_iv_y = Σ_k M_A[i,k]Y_k, and their total Σv_y.
+N = Σ T_kl is public, or one more equation. Sums of a number by level, Y_k, are the same problem:
+Σv_iv_y = Σ_k M_A[i,k]Y_k, and their total Σv_y.
 
-**What sampling adds.** Within one table people are multinomial: Cov T = N(diag π − ππᵀ). A mean
-ȳ_k = Y_k/N_k has the variance σ_k²/N_k, and σ_k² would need Σ v_y² by level, which is not in the
-release. `pooled` takes one spread for all levels, as an analysis of variance does: the spread
-within levels, (Σv_y² − Σ_k N_kȳ_k²)/N less what the noise adds to it. `bounded` takes
-(1 − ȳ_k)(1 + ȳ_k) ≥ σ_k² (Bhatia and Davis 2000), which holds for every law, and is wide.
+**Sampling.** People in a table are multinomial: Cov T = N(diag π − ππᵀ). A mean ȳ_k = Y_k/N_k has
+the variance σ_k²/N_k, and Σ v_y² by level is not in the release: `pooled` takes one spread for all
+levels, `bounded` the largest of any law, (1 − ȳ_k)(1 + ȳ_k) (Bhatia and Davis 2000).
 
-**What the noise adds to a ratio.** To first order Cov ȳ = (V_Y + ȳȳᵀ∘V_N)/(N_kN_l): the two noises
-are independent, because Y is read from products with v_y, and N from products without.
+**Noise of a ratio**, to first order: Cov ȳ = (V_Y + ȳȳᵀ∘V_N)/(N_kN_l); Y and N are read from
+different products, so their noises are independent.
 
 **Tests.** Under independence U = (I − p1ᵀ)T(I − 1qᵀ) has mean 0 and the covariance
 N(D_p − ppᵀ)⊗(D_q − qqᵀ) + BC_noiseBᵀ, B = (I − p1ᵀ)⊗(I − q1ᵀ), so that U·Cov⁺·U is χ² with
 (K−1)(L−1) degrees of freedom. Equality of means is Wald's test with both parts of the covariance.
 
-**Rows that look like the people of a release**, for tools that want rows (`joint_law`). Of all
-joint laws p of some questions with levels, the one of largest entropy is taken among those
-that agree with the release's tables of two as far as their noise lets these be known. With y the
-shares of all cells of all pairs and v the variance that the noise left in each, minimise
+**Synthetic rows** (`joint_law`) follow the joint law p of largest entropy H among those that agree
+with the release's tables of two: it minimises −λ·H(p) + Σ_f (y_f − p_f)²/(2v_f), y the shares of
+all cells of all pairs, v their noise variance, by its smooth dual. λ leaves Σ(y_f − p_f)²/v_f at
+the number of independent cells (discrepancy principle). Rows drawn from it are post-processing;
+they have no standard errors.
 
-    −λ·H(p) + Σ_f (y_f − p_f)²/(2v_f),
-
-where p_f is the share of cell f under p. Its dual is smooth and concave: p ∝ exp(Mᵀθ/λ), M the
-0/1 matrix of which cells of the joint law belong to f, and θ maximises
-
-    θ·y − λ·ln Σ exp(Mᵀθ/λ) − ½ Σ_f v_fθ_f².
-
-λ is as large as leaves Σ(y_f − p_f)²/v_f at the number of independent cells
-(the discrepancy principle): a larger one would smooth away what the tables show, a smaller one
-would fit their noise. As people grow v falls, and so does λ.
-
-What is drawn is post-processing of the release, and costs no privacy. It has no standard errors:
-whoever computes some from such rows takes noise and model for people.
-
-**Correlations and principal components.** A covariance is C_ij = S_ij/(N ω_iω_j) − m_im_j, with the
-noise variance V_ij + m_i²V_0j + m_j²V_0i; on the diagonal V_0j is added back. To first order
+**Correlations.** A covariance is C_ij = S_ij/(N ω_iω_j) − m_im_j, with the noise variance V_ij +
+m_i²V_0j + m_j²V_0i; on the diagonal V_0j is added back. To first order
 
     Var r = Var C_ij/(d_id_j) + r²/4·(Var d_i/d_i² + Var d_j/d_j²) + (1 − r²)²/N,
 

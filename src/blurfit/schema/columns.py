@@ -24,10 +24,12 @@ public facts and never from records; silent people count and are blurred like al
 `docs/theory/records.md`. Tested by `tests/schema/test_columns.py` and `test_unsaid.py`.
 """
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from numbers import Integral
+from decimal import Decimal
+from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
@@ -35,7 +37,7 @@ import numpy.typing as npt
 
 from blurfit.data import AnyArray, FloatArray
 from blurfit.errors import InvalidValueError, finite, one_of, positive, whole
-from blurfit.schema.table import codes, missing, numbers, refuse_first, refuse_keys
+from blurfit.schema.table import codes, missing, refuse_first, refuse_keys, refuse_missing
 
 LONGEST = 2000
 YES, NO = "yes", "no"
@@ -267,7 +269,6 @@ class _Column:
     kind: ClassVar[str]
     affine: Any = (2.0, -1.0)  # the slope and the constant of z = slope·v + constant, v 0 or 1
     stand_in: Any = 0  # a valid value, for rows in which nothing is said
-    unsaid: ClassVar[Any] = None  # what is given back for those
     of: Any = ()  # the questions that a derived column is computed from
 
     @property
@@ -288,14 +289,6 @@ class _Column:
         z = np.where(silent, 0.0, self._scale(filled(values, silent, self.stand_in)))
         return np.column_stack([z, silent])
 
-    def unscale(self, z: FloatArray) -> AnyArray:
-        """Invert `scale`."""
-        if not self.optional:
-            return self._unscale(z)
-        found = self._unscale(z[..., 0])
-        said = found if isinstance(self.unsaid, float) else found.astype(object)
-        return np.where(z[..., 1] > 0.5, self.unsaid, said)
-
     def to_dict(self) -> dict[str, Any]:
         """Return the column as the file has it."""
         optional = {"optional": True} if self.optional else {}
@@ -309,7 +302,8 @@ class _Column:
     def _scale(self, values: AnyArray) -> FloatArray:
         raise NotImplementedError  # pragma: no cover
 
-    def _unscale(self, z: FloatArray) -> AnyArray:
+    def unscale(self, z: FloatArray) -> AnyArray:
+        """Invert `scale` of a column that everybody answers, as targets are."""
         raise NotImplementedError  # pragma: no cover
 
     def _stated(self) -> dict[str, Any]:
@@ -339,7 +333,6 @@ class Numeric(_Column):
     optional: bool = False
     wording: Wording = field(default=NO_WORDING, repr=False)
     kind: ClassVar = "numeric"
-    unsaid: ClassVar = np.nan
 
     def __post_init__(self) -> None:
         assign(self, name=as_text(name=self.name))
@@ -402,7 +395,7 @@ class Numeric(_Column):
         z -= 1
         return z
 
-    def _unscale(self, z: FloatArray) -> FloatArray:
+    def unscale(self, z: FloatArray) -> FloatArray:
         """Return (1 − t)·lower + t·upper, t = (z + 1)/2, exact at the two ends."""
         t = (np.clip(z, -1, 1) + 1) / 2
         v: FloatArray = np.clip((1 - t) * self.lower + t * self.upper, self.lower, self.upper)
@@ -446,7 +439,7 @@ class Label(_Column):
     def _scale(self, values: AnyArray) -> FloatArray:
         return np.where(self.value.inside(values) > self.threshold, 1.0, -1.0)
 
-    def _unscale(self, z: FloatArray) -> AnyArray:
+    def unscale(self, z: FloatArray) -> AnyArray:
         """Tell whether the value was above the threshold; the value itself is gone."""
         return np.asarray(z > 0)
 
@@ -478,7 +471,8 @@ class Binary(_Column):
         refuse_first(self.name, (v != 0) & (v != 1), remedy)
         return 2 * v - 1
 
-    def _unscale(self, z: FloatArray) -> AnyArray:
+    def unscale(self, z: FloatArray) -> AnyArray:
+        """Invert `scale`."""
         return (z > 0).astype(np.int64)
 
 
@@ -585,8 +579,7 @@ class Categorical(_Column):
 
     def unscale(self, z: FloatArray) -> AnyArray:
         """Invert `scale`: the level whose column is the largest."""
-        words = np.array([*self.levels, None], dtype=object)
-        return np.asarray(words[z.argmax(axis=-1)], dtype=object)
+        return np.asarray(np.array(self.levels, dtype=object)[z.argmax(axis=-1)], dtype=object)
 
     def _stated(self) -> dict[str, Any]:
         return {"levels": list(self.levels)}
@@ -677,3 +670,44 @@ def as_level(value: Any) -> str:
     """Return a level as a word; whole numbers are written out."""
     is_whole = isinstance(value, Integral) and not isinstance(value, bool)
     return str(int(value)) if is_whole else as_text(level=value)
+
+
+NOT_A_NUMBER = (
+    "which is not a number; write it in digits, without units or separators of thousands, or "
+    "declare the column categorical"
+)
+
+
+def numbers(name: str, values: AnyArray, remedy: str = NOT_A_NUMBER) -> FloatArray:
+    """Return the column as finite float64, without a copy where it is that already.
+
+    Numbers of any kind are welcome (decimals and fractions too, and truth values as 0 and 1); words
+    are not, even where they spell a number, nor are dates.
+    """
+    if values.dtype.kind not in "biuf":
+        objects = list(values)
+        refuse_missing(name, values)
+        refuse_first(name, [not _is_number(value) for value in objects], remedy)
+        values = np.array([_float(value) for value in objects])
+    with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is refused below
+        v = values.astype(np.float64, copy=False)
+        bounded = math.isfinite(v.min()) and math.isfinite(v.max())  # NaN is handed on by either
+    if not bounded:
+        refuse_missing(name, values)
+        refuse_first(
+            name,
+            ~np.isfinite(v),
+            "which is not finite; put a number within the public bounds in its place",
+        )
+    return v
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real | Decimal | np.bool_) and not isinstance(value, np.timedelta64)
+
+
+def _float(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:  # a whole number or fraction beyond 1.8e308
+        return math.inf if value > 0 else -math.inf

@@ -43,7 +43,7 @@ from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
-from blurfit.data import AnyArray, FloatArray
+from blurfit.data import FloatArray
 from blurfit.errors import InvalidValueError, one_of
 from blurfit.schema import derived
 from blurfit.schema.columns import (
@@ -120,8 +120,6 @@ class Schema:
     >>> encoded = schema.encode({"age": 25, "married": True, "sex": "f", "income": 50_000})
     >>> encoded.features.round(3).tolist(), encoded.target.tolist()
     ([-0.25, 0.5, 0.5, 0.0, 0.5], -0.5)
-    >>> schema.decode(encoded)
-    {'age': 25.0, 'married': 1, 'sex': 'f', 'income': 50000.0}
     """
 
     features: Sequence[Feature]
@@ -300,30 +298,6 @@ class Schema:
         table = self.read(records, None, names)
         x, y = self._x(table), self.target.scale(table.columns[self.target.name])
         return Encoded(x, y.reshape(()) if table.single else y)
-
-    def encode_features(self, records: Any, names: Sequence[str] | None = None) -> FloatArray:
-        """Return x of each record, which needs no target."""
-        return self._x(self.read(records, self.features, names))
-
-    def decode(self, encoded: Encoded) -> dict[str, Any]:
-        """Return the records that `encode` was given, up to rounding: arrays by name, or values.
-
-        Of a label only the answer is left: whether the value was above its threshold.
-        """
-        x, y = np.asarray(encoded.features), np.asarray(encoded.target)
-        if x.ndim not in (1, 2) or x.shape != (*y.shape, self.dimension):
-            raise InvalidValueError(
-                f"Expected features of shape (n, {self.dimension}) with targets (n,), or "
-                f"({self.dimension},) with (), and got {x.shape} with {y.shape}."
-            )
-        z, values, at = x / self.scale, dict[str, AnyArray](), 0
-        for one in self.features:
-            own = slice(at, at + len(one.columns)) if len(one.columns) > 1 else at
-            if not one.of:
-                values[one.name] = one.unscale(z[..., own])
-            at += len(one.columns)
-        values[self.target.name] = self.target.unscale(y)
-        return {name: value if y.ndim else value.item() for name, value in values.items()}
 
     def to_dict(self) -> dict[str, Any]:
         """Write it as in the file, in plain words, numbers and lists; see `from_dict`."""

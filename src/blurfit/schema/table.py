@@ -9,23 +9,17 @@ a file without a heading those are somebody's answers. For the same reason no er
 handed on, nor chained.
 """
 
-import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from decimal import Decimal
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from blurfit.data import AnyArray, FloatArray
+from blurfit.data import AnyArray
 from blurfit.errors import InvalidValueError
-
-NOT_A_NUMBER = (
-    "which is not a number; write it in digits, without units or separators of thousands, or "
-    "declare the column categorical"
-)
 
 
 class RowError(InvalidValueError):
@@ -70,30 +64,6 @@ def read(records: Any, wanted: Sequence[str], names: Sequence[str] | None = None
     given = {name: [value] if single else value for name, value in given.items()}
     columns = {name: _array(name, value) for name, value in given.items()}
     return Table(columns, _rows(columns), bool(single))
-
-
-def numbers(name: str, values: AnyArray, remedy: str = NOT_A_NUMBER) -> FloatArray:
-    """Return the column as finite float64, without a copy where it is that already.
-
-    Numbers of any kind are welcome (decimals and fractions too, and truth values as 0 and 1); words
-    are not, even where they spell a number, nor are dates.
-    """
-    if values.dtype.kind not in "biuf":
-        objects = list(values)
-        refuse_missing(name, values)
-        refuse_first(name, [not _is_number(value) for value in objects], remedy)
-        values = np.array([_float(value) for value in objects])
-    with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is refused below
-        v = values.astype(np.float64, copy=False)
-        bounded = math.isfinite(v.min()) and math.isfinite(v.max())  # NaN is handed on by either
-    if not bounded:
-        refuse_missing(name, values)
-        refuse_first(
-            name,
-            ~np.isfinite(v),
-            "which is not finite; put a number within the public bounds in its place",
-        )
-    return v
 
 
 def codes(name: str, values: AnyArray, levels: Sequence[str]) -> npt.NDArray[np.intp]:
@@ -284,10 +254,6 @@ def _is_missing(value: Any) -> bool:
     return isinstance(value, float | np.generic) and bool(value != value)
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, Real | Decimal | np.bool_) and not isinstance(value, np.timedelta64)
-
-
 def _word(value: Any) -> str | None:
     """Return how a level writes the value, if it can be one."""
     if isinstance(value, str | bool | np.bool_):
@@ -295,10 +261,3 @@ def _word(value: Any) -> str | None:
     if isinstance(value, Integral) or (isinstance(value, float) and value.is_integer()):
         return str(int(value))
     return None
-
-
-def _float(value: Any) -> float:
-    try:
-        return float(value)
-    except OverflowError:  # a whole number or fraction beyond 1.8e308
-        return math.inf if value > 0 else -math.inf

@@ -51,7 +51,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from blurfit import protocol
 from blurfit.errors import BlurfitError, InvalidValueError
 from blurfit.messages.signing import Signer
-from blurfit.protocol import JSON, OTHER_RELEASE, RequestError, is_old
+from blurfit.protocol import JSON, RequestError
 from blurfit_server.service import answers, endpoints, intake, operations
 from blurfit_server.service.administration import Administration
 from blurfit_server.service.intake import LINGER, Collector, SubmissionPath, is_for_submissions
@@ -227,9 +227,6 @@ class Service:
             self.metrics.refused(protocol.NOT_FOUND.name)
             page = endpoints.missing_page(request)
             await page(request.scope, request.receive, answers.adding(send, answers.RAW_HEADERS))
-            return
-        if is_old(request.url.path):
-            await self._refusals.send(send, RequestError(protocol.OUTDATED, OTHER_RELEASE))
             return
         kind = protocol.NOT_ALLOWED if error.status_code == 405 else protocol.NOT_FOUND
         detail = f"{request.method} {request.url.path}: see /openapi.json for what there is."

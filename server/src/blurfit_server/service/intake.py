@@ -279,7 +279,7 @@ def operation() -> operations.Operation:
         answer(protocol.Acknowledgement, "They are on disk, each counted once."),
         *(protocol.NOT_INVITED, protocol.OTHER_GROUP, protocol.CLOSED),
         *(protocol.WAVE_CLOSED, protocol.DATE_CLOSED, protocol.PAUSED),
-        *(protocol.CROWDED, protocol.CONFLICT, protocol.INFEASIBLE, protocol.OUTDATED),
+        *(protocol.CROWDED, protocol.CONFLICT, protocol.INFEASIBLE),
         body={protocol.JSON: one_or_many, protocol.BINARY: BYTES},
         parameters=[header(protocol.INVITATION, each)],
     )
@@ -332,8 +332,6 @@ def _rows(collection: Collection, headers: dict[bytes, bytes], body: bytes) -> b
             some = submissions.Submissions.gather([submissions.Submission.from_json(body)])
         rows = some.rows(layout)
     else:
-        if kind == protocol.OLD_BINARY:
-            raise protocol.RequestError(protocol.OUTDATED, protocol.OTHER_RELEASE)
         raise protocol.RequestError(
             protocol.WRONG_TYPE,
             f"Expected content-type {kind!r} to be {protocol.BINARY} or {protocol.JSON}.",

@@ -8,7 +8,7 @@ export function tell({ attempt, waiting, wait }) {
   show("outcome", h("div.note", { id: "sending" }, h("strong", t(words, { seconds: Math.ceil(wait / 1000) }))));
 }
 
-const FINAL = ["closed", "date-closed", "conflict", "invalid", "unknown-collection", "outdated"];
+const FINAL = ["closed", "date-closed", "conflict", "invalid", "unknown-collection"];
 
 /** The service's refusal: its kind in the reader's language, or its own words. What is refused for good
  * is not offered again. */
