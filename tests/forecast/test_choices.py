@@ -2,17 +2,14 @@
 
 import pytest
 
-from blurfit import Agreement, InfeasibleError, InvalidValueError
+from blurfit import Agreement, InfeasibleError
 from blurfit.forecast import choices as module
-from blurfit.forecast.choices import (
-    advise,
-)
+from blurfit.forecast.choices import advise
 from blurfit.forecast.population import Population
 from blurfit.forecast.sweep import propose_terms
 from blurfit.simulation import make_census
 
 
-# ---- tuning
 @pytest.fixture(scope="module")
 def census():
     return make_census(40_000, seed=1)
@@ -52,9 +49,6 @@ def test_fixed_weights_stay_as_they_are_and_mistakes_are_named(census, people) -
     assert set(found.terms) <= {"constant"}
     with pytest.raises(InfeasibleError, match="nothing is left to try"):
         advise(census.schema, people, terms=terms | {"constant": 0.5}, **asked)
-    with pytest.raises(InvalidValueError, match="goal='best'"):
-        asked = {"contributors": 4000, "epsilon": 1.0, "mechanism": "moment"}
-        advise(census.schema, people, goal="best", **asked)
     with pytest.raises(InfeasibleError, match="quorum=10"):
         advise(census.schema, people, contributors=10, epsilon=1.0, mechanism="input")
 
