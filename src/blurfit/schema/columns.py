@@ -534,7 +534,7 @@ class Categorical(_Column):
     def __post_init__(self) -> None:
         assign(self, name=as_text(name=self.name))
         is_list = isinstance(self.levels, Sequence) and not isinstance(self.levels, str | bytes)
-        levels = tuple(as_level(level) for level in self.levels) if is_list else ()
+        levels = tuple(map(_as_level, self.levels if is_list else ()))
         if len(levels) < 2 or len(set(levels)) < len(levels):
             raise InvalidValueError(
                 f"Expected levels={self.levels!r} of {self.name!r} to be a list of at least two "
@@ -666,8 +666,7 @@ def as_text(**named: Any) -> str:
     return str(value)
 
 
-def as_level(value: Any) -> str:
-    """Return a level as a word; whole numbers are written out."""
+def _as_level(value: Any) -> str:
     is_whole = isinstance(value, Integral) and not isinstance(value, bool)
     return str(int(value)) if is_whole else as_text(level=value)
 
