@@ -1,49 +1,29 @@
-"""What is sent, by whom and when: the two mechanisms, from terms to a contract and from a record to
-numbers, with the check of both; and the waves of a plan, with their maps and the lot.
+"""From terms to a contract, and from a record to numbers, for both mechanisms; the waves of a plan.
 
 | | `moment` | `input` |
 | --- | --- | --- |
 | a record becomes | products of its columns, or what a later wave's map makes of them | q and p |
 | what fixes that | public weights of the columns, or the map | the objective of one model |
 | what is published | the blurred sums, and any number of models | one model; its sums never are |
-| proved by | `blurfit.theory.moments` | `blurfit.theory.input_calibration` |
 
 Everything in a contract is a function of public facts: the schema, the terms, and for a later wave
-the map that follows from published releases. What is proposed is rounded to the safe side
-(`blurfit.theory.moments`); `require` checks by inequality that what is stated is enough.
+the map that follows from published releases. What is proposed is rounded to the safe side;
+`require` checks by inequality that what is stated is enough (`docs/theory/stated-numbers.md`).
 
-**A wave** is an agreement's place in a plan. A later one sends what its map makes of a record
+*A wave* is an agreement's place in a plan. A later one submits what its map makes of a record
 (`blurfit.theory.forms`). The map is public, and part of the agreement's fingerprint, which every
-submission carries: so no submission of a wave can come before its map. That the noise keeps the
-promise *whatever map is announced* is checked here and in `Agreement.verify`, before a record is
+submission carries: so no submission of a wave can come before its map. That the noise satisfies the
+guarantee whatever map is announced is checked here and in `Agreement.verify`, before a record is
 read; what else a wave states, by `blurfit.agreement.plan.Plan.require`.
 
-**Which wave a person is in** is decided by a lot, before anything is known of them.
+*The lot* (`Lot`; `docs/theory/waves.md`) decides which wave a person is in, before anything is
+known of them: by SHA-256 of their invitation and of the plan's fingerprint, or, if the plan is open
+to anyone, by a draw of their own program, which cannot be checked. Wave k waits for m_k people, and
+its noise is sized for n_k = ⌊(1 − c)·m_k⌋ honest ones. If a fraction a < c of the invited collude,
+more than c·m_k of m_k people drawn by chance do so with a probability of at most exp(−2m_k(c − a)²)
+(Hoeffding 1963). People who make or hand out invitations are trusted not to look at the wave.
 
-    invitation ─ SHA-256 ─► h ─ SHA-256 with the plan's fingerprint ─► u in [0, 1) ─► group
-                                                        0 ├─ m₁/m ─┼── m₂/m ──┼──── m₃/m ────┤ 1
-
-A wave is small, and its promise needs honest people *within it*. If whoever comes first were in the
-first wave, people who collude would come first: 10 % of all of them could be half of a wave of a
-fifth. So nobody chooses their wave, and each wave waits for more people than its noise needs.
-
-**By invitation.** The lot is a function of the invitation and of the plan, whose fingerprint is
-fixed before the first invitation is made. An invitation is 256 random bits, so whoever gets one can
-neither choose its group nor change it; a store, which keeps h alone, can check it. Two databases
-give a person one invitation each, and join them within a group. Whoever makes invitations, or hands
-them out, could look at the group before choosing a person: they are trusted not to, as they are
-trusted to invite real people, each of them once.
-
-**Open to anyone.** A contributor's own program tosses a coin (`blurfit.randomness`), and
-remembers it. Nobody can check a coin: whoever lies can choose their wave.
-
-**The margin.** m_k people are waited for, and the noise is sized for n_k = ⌊(1 − c)·m_k⌋ of them,
-where c is the share of colluders that the plan covers. If at most c·m_k of a wave's people collude,
-the number of the others is a whole number that is at least (1 − c)·m_k, so at least n_k. If a share
-a < c of all who are invited collude, a lot puts more than c·m_k of them among m_k people with a
-probability of at most exp(−2m_k(c − a)²) (Hoeffding, 1963, whose bound covers draws without
-replacement). That is said of people drawn from a wave's guests by chance: if twice as many are
-invited as are waited for, colluders who are quick weigh twice as much, in waves as without.
+Tests: `tests/agreement/test_plan.py`.
 """
 
 import hashlib

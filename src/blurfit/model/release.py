@@ -25,14 +25,14 @@ The right to the first release is in one place at a time, and is used once:
 | a store collects, or is closed | the store |
 | it publishes | nobody, unless with the same mark, which every file that it exports carries |
 | it exports, unpublished | whoever has the file; the store never publishes, nor exports again |
-| a model is learned from files | nobody, unless from files of the same contents: receipts tell |
+| a model is learned from files | nobody, unless from files of the same contents |
 | a backup is restored | the original; or the restored store, if the original is lost |
 
 By induction over these steps there is at most one set for each store and everything exported from
-it. **A copy is enough to break this**: nothing tells two copies of a store from each other, or what
-somebody learns from a copy of a file under another account, on another machine, or with its rows in
-a new file. Where the database adds noise of its own, a copy of the *same* set is enough, since
-whoever learns from it draws that noise anew: k releases have its variance divided by k.
+it, as long as all of them are used with one record (`blurfit.release_record`). **A copy is enough
+to break this** under another account, on another machine, or with the rows of a file in a new one.
+Where the database adds noise of its own, a copy of the *same* set is enough, since whoever learns
+from it draws that noise anew: k releases have its variance divided by k.
 
 **Refused for ever.** If the sums allow no model (for `input` an event that the guarantee excludes),
 that is the outcome: to try again with a few more would be a second release. Below the quorum

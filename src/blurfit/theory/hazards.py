@@ -1,53 +1,23 @@
-"""Time to event: exits, from which hazards, curves and tests follow, and waves of log-odds.
+"""Times to an event: exits, from which hazards, survival curves and tests follow.
 
-A person has features x, ‖x‖ ≤ ρ, and leaves observation at the time T from 0 to 1 (of the horizon),
-by the event, d = 1, or without it, d = 0. The time is divided into K bands of equal length.
+Used if an agreement asks for a time and an event (`blurfit.agreement.mechanisms.form_of`). A person
+has features x, ‖x‖ ≤ ρ, and leaves observation at the time T in [0, 1] of the horizon, by the event
+(d = 1) or without it (d = 0). Time has K bands of equal length.
 
-**Exits on an axis of hats.** b(T) has K + 1 entries, 0 but for the two knots around T, which share
-1 in proportion. Then the time at risk in band k is *exactly* (1/K)Σ_{j>k} b_j(T):
-of the band of T itself, the part before T. With e the band of the event, φ(T, d) = (b(T), d·e) has
-2K + 1 entries, whose sums over people are exposures and events by band.
+    b(T): 0 except for the two knots around T, which share 1;  e: the indicator of the event's band
+    φ(T, d) = (b(T), d·e):  its sums over people are exposures and events by band, exactly
+    a(T, d) = (√t·T, √t·(1 − T), √v·d, √(v + u)·(1 − d), √h·b(T), √u·d·e) = Cφ,  t + v + u + h = 1
+    submitted: (α·T·xxᵀ, β·d·xxᵀ, w·a(T, d) ⊗ (c, x)),  α² + β² = 1
 
-**The code.** φ is not sent itself, but 2K + 5 numbers, each of them at least 0,
+a·a' ≥ 0 and ‖a‖ ≤ 1, however many bands there are, and Σφ follows by least squares. Δ is the
+maximum of a closed form over pairs of extreme points, which have T at a knot, and d = 0, or an
+event in a band that the knot ends (`EventForm.sensitivity`). It is exact; with one column of
+features it is an upper bound. `zero-out` is relative to a record that adds nothing; one submission
+has the Δ of `replace`. Several spells of one person, each from its own time 0 on, are averaged,
+which has the Δ of one. The T, d and x of a person are not revealed.
 
-    a(T, d) = (√t·T, √t·(1 − T), √v·d, √(v + u)·(1 − d), √h·b(T), √u·d·e),     t + v + u + h = 1.
-
-Products of two codes are sums of products of numbers that are not negative, so a·a' ≥ 0, and
-‖a‖² = t(T² + (1 − T)²) + (v + u) + h‖b‖² ≤ 1, however many bands there are. Σφ follows by least
-squares, with covariance X⁻¹ times that of a number, X = CᵀC for a = Cφ. One-hot would be X = I;
-this spends more on T and d, which the coefficients follow from. With t = 0.28, u = 0.315 and
-h = 0.16/K (near the least variances for K from 4 to 24), the standard deviation of the score
-Σ(d − Λ(T)) is 1.3 times a number's instead of 4.7 for K = 8, that of Σd is 1.36 instead of 4.0.
-
-**What is sent.** (α·T·xxᵀ, β·d·xxᵀ, w·a(T, d) ⊗ (c, x)) with α² + β² = 1. The first is for the
-coefficients, the last for coefficients and curves, and the middle one only for the sampling error;
-α = 0.95 costs 5 % of noise. Zeros between two levels of one question are known, and not sent;
-neighbouring hats of a curve have products, which are.
-
-**Sensitivity, exactly.** With u = (αT, βd) (for this paragraph), U = u·u, and g_ij = a_i·a_j::
-
-    Δ² = max over pairs i, j of extreme points of
-         ρ⁴(U_i + U_j) + w²ρ²(g_ii + g_jj) + w²c²(g_ii + g_jj − 2g_ij) + E,
-    E = w⁴g_ij²/(2u_i·u_j) if w²g_ij ≤ 2ρ²u_i·u_j, else 2w²ρ²g_ij − 2ρ⁴u_i·u_j.
-
-The extreme points have T at a knot, and d = 0, or an event in a band that the knot ends.
-
-*Proof.* For fixed x, d and band everything that is sent is linear in T, so Lemma H
-(`blurfit.theory.coded`) leaves the knots. Of two people let r, r' ≤ ρ be the norms of their x, and
-−σ the cosine between them, with the sign that helps: 0 ≤ σ ≤ 1, as g_ij ≥ 0. The square of their
-distance is
-
-    F = r⁴U + r'⁴U' − 2r²r'²σ²·u·u' + w²(r²g + r'²g' + 2rr'σ·g₁₂) + w²c²(g + g' − 2g₁₂),
-
-whose top in σ is at w²g₁₂/(2rr'·u·u'). If that is at most 1, F = r⁴U + r'⁴U' + w²(r²g + r'²g') +
-w⁴g₁₂²/(2u·u') + const grows with both norms; else σ = 1 is best, and
-∂F/∂r = 4r³U − 4rr'²u·u' + 2w²rg + 2w²r'g₁₂ > 0 because w²g₁₂ > 2rr'·u·u'. So r = r' = ρ. ∎ With
-one column of features the σ in between do not exist, and Δ is an upper bound. `zero-out`, where
-a record adds nothing: Δ² = max ρ⁴U + w²(c² + ρ²)g over extreme points. One submission: `replace`.
-In floating point a knot's code is a handful of square roots, each right to 2⁻⁵²: `NUDGE` covers it.
-
-Several spells of one person, each from its own time 0 on, are averaged, which has the Δ of one
-(Lemma H). Which T, d and x a person has is not told: neither when somebody left, nor that they did.
+Proof: `docs/theory/exits.md`. Test: `tests/theory/test_events.py`. Chosen: t = 0.28, u = 0.315, h =
+0.16/K, near the least variances for K from 4 to 24; α = 0.95, which costs 5 % of noise.
 
 **Log-odds of an event**, by later waves. The model is a discrete-time logistic hazard: in each band
 that somebody is at risk in, the event happens with probability p_k = 1/(1 + exp(−α_k − β·v)). A
