@@ -314,13 +314,10 @@ class _Column:
 class Numeric(_Column):
     """z = 2(v − lower)/(upper − lower) − 1, which is exactly −1 and +1 at the two bounds.
 
-    What lies outside them is moved to the nearer one (`outside="clip"`), or the contributor is
-    asked to do so ("refuse": for typing errors). **Either way everybody counts, whatever the
-    answers.** That is needed: the promise is for one person's record being another one, and takes
-    the number of contributors to be the same. If a record could be left out because of an answer,
-    the count would reveal that answer, with certainty. So every record has an encoding, and no
-    refusal offers to leave one out. Rounding keeps order, so that v ≤ upper gives v − lower ≤ upper
-    − lower as computed, and |z| ≤ 1 to the last bit.
+    Values outside are moved to the nearer bound (`outside="clip"`), or the contributor is asked to
+    do so ("refuse": for typing errors). **Either way everybody counts, whatever the answers**: the
+    guarantee takes the number of contributors to be the same, and to leave a record out because of
+    an answer would reveal that answer. Proofs: `docs/theory/records.md`.
 
     >>> Numeric("age", 0, 100).scale(np.array([25, 130])).tolist()
     [-0.5, 1.0]
