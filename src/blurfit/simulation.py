@@ -38,7 +38,7 @@ from blurfit.agreement.plan import Plan
 from blurfit.data import BoolArray, FloatArray, IntArray
 from blurfit.errors import BelowQuorumError, InvalidValueError, optional, whole, whole_from_zero
 from blurfit.learning.shrinkage import linear_bayes, shrink
-from blurfit.learning.sums import JointSums, Statistics, Totals
+from blurfit.learning.sums import Statistics, Totals
 from blurfit.model.course import Course
 from blurfit.model.model import PublishedModel
 from blurfit.model.release import (
@@ -51,7 +51,7 @@ from blurfit.model.release import (
 from blurfit.schema.columns import Binary, Numeric
 from blurfit.schema.schema import Schema
 from blurfit.theory import forms
-from blurfit.theory.forms import JointColumn, JointForm, WaveForm
+from blurfit.theory.forms import JointForm, WaveForm
 from blurfit.theory.moments import MomentCalibration
 
 __all__ = ["Census", "make_census"]
@@ -82,31 +82,6 @@ def generator_for(random_state: Any) -> np.random.Generator:
             f"Expected random_state={random_state!r} to be None, for noise that protects, or for "
             "experiments a whole number >= 0 or a NumPy generator."
         ) from error
-
-
-def clean_sums(columns: Sequence[JointColumn], constant: float, values: FloatArray) -> FloatArray:
-    """Σzzᵀ without noise, from the rows v themselves."""
-    weights = [column.weight for column in columns]
-    rows = np.column_stack([np.full(len(values), constant), values * weights])
-    found: FloatArray = rows.T @ rows
-    return found
-
-
-def draw_joint_sums(
-    columns: Sequence[JointColumn],
-    constant: float,
-    count: int,
-    clean: FloatArray,
-    deviation: float,
-    generator: np.random.Generator,
-) -> JointSums:
-    """Σzzᵀ + E from the clean Σzzᵀ of N records, of deviation s on the diagonal of the sum."""
-    size = len(columns) + 1
-    draw = np.triu(generator.normal(size=(size, size)) * deviation)
-    draw[np.triu_indices(size, 1)] /= np.sqrt(2)
-    noise = draw + np.triu(draw, 1).T
-    symmetric = np.triu(clean) + np.triu(clean, 1).T
-    return JointSums(tuple(columns), constant, count, symmetric + noise, deviation)
 
 
 def exact_totals(agreement: Agreement, records: Any) -> Totals:

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from blurfit import Agreement, Binary, InfeasibleError, InvalidValueError, Numeric, Schema
+from blurfit import Agreement, Binary, InfeasibleError, Numeric, Schema
 from blurfit.agreement.numbers import push_of_liars, radii
 from blurfit.agreement.plan import Plan
 from blurfit.forecast import choices as module
@@ -180,9 +180,6 @@ def test_fixed_weights_stay_as_they_are_and_mistakes_are_named(census, people) -
     assert set(found.terms) <= {"constant"}
     with pytest.raises(InfeasibleError, match="nothing is left to try"):
         advise(census.schema, people, terms=terms | {"constant": 0.5}, **asked)
-    with pytest.raises(InvalidValueError, match="goal='best'"):
-        asked = {"contributors": 4000, "epsilon": 1.0, "mechanism": "moment"}
-        advise(census.schema, people, goal="best", **asked)
     with pytest.raises(InfeasibleError, match="quorum=10"):
         advise(census.schema, people, contributors=10, epsilon=1.0, mechanism="input")
 

@@ -7,7 +7,7 @@ from joint_people import TRUTH, collected, people
 from blurfit.learning import shrinkage as module
 from blurfit.learning.shrinkage import linear_bayes, posterior_mean
 from blurfit.learning.sums import JointColumn, JointSums
-from blurfit.simulation import clean_sums
+from support.joint_sums import clean_sums
 from support.waves_by_hand import score
 
 

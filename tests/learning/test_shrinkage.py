@@ -17,7 +17,7 @@ from blurfit.learning.shrinkage import (
     variance_posterior,
 )
 from blurfit.learning.sums import JointColumn, JointSums
-from blurfit.simulation import clean_sums
+from support.joint_sums import clean_sums
 
 
 def test_psi_is_read_off_the_noise() -> None:

@@ -256,9 +256,9 @@ def guesses_in_words(guarantee: ModelGuarantee, mu: float | None, what: str) -> 
     )
 
 
-def guesses_from_submission(local: LocalGuarantee, who: str = "Whoever runs the database") -> str:
+def guesses_from_submission(local: LocalGuarantee) -> str:
     """Return how well one answer could be guessed from a single submission, in the worst case."""
-    hundred = in_hundred(right_by_gaussian(local.mu))
+    who, hundred = "Whoever runs the database", in_hundred(right_by_gaussian(local.mu))
     if hundred >= 100:
         return f"{who} could, in the worst case, tell two answers apart almost every time."
     return f"{who} could do so at most {hundred} times in 100."

@@ -37,7 +37,6 @@ from blurfit.theory.input_calibration import InputCalibration
 
 EVALUATIONS = 70
 TUNING_DRAWS = 48
-GOALS = ("error", "upper")
 
 
 @dataclass(frozen=True)
@@ -62,16 +61,14 @@ def advise(
     mechanism: Mechanism,
     local_epsilon: float | None = None,
     terms: Mapping[str, Any] | None = None,
-    goal: str = "error",
     seed: int = 0,
     progress: errors.Progress = errors.silent,
 ) -> Advice:
-    """Return the terms that minimise the expected error (or, goal="upper", the band's upper end).
+    """Return the terms that minimise the expected error.
 
     What is in `terms` is fixed. Searched are `constant` and `weights` for moment; l2,
     `weight_bound`, `split` and, with a local target, `local_share` for input.
     """
-    errors.one_of(GOALS, goal=goal)
     fixed = dict(terms or {})
 
     luck = [Samples(sweep.fitting(schema, population), TUNING_DRAWS, seed + k) for k in range(2)]
@@ -101,7 +98,7 @@ def advise(
         except errors.BlurfitError:
             return math.inf
         missing = math.isnan(seen.error) or seen.refused > 0
-        return math.inf if missing else math.log(float(getattr(seen, goal)))
+        return math.inf if missing else math.log(seen.error)
 
     found = chosen(descend(value, _write(start), steps=EVALUATIONS, reach=0.6, tolerance=0.02))
     before, after = tried({}, fresh=True), tried(found, fresh=True)
@@ -110,7 +107,7 @@ def advise(
             f"Expected contributors={contributors} to give a model: {before.reason}. Take "
             "more contributors, or mechanism='moment'."
         )
-    if not getattr(after, goal) < getattr(before, goal):
+    if not after.error < before.error:
         return Advice({}, before, before)
     return Advice(found, before, after)
 
