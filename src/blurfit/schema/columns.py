@@ -30,7 +30,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -101,10 +101,16 @@ class Text:
         return texts.get("", texts)
 
 
+@dataclass(frozen=True)
 class _Texts:
     """Fields that may each be a plain text, or a table of texts by language."""
 
     TEXTS: ClassVar[tuple[str, ...]]
+
+    @classmethod
+    def of(cls, entry: Mapping[str, Any]) -> Self:
+        """Read the fields that a table of a file has."""
+        return cls(**{one.name: entry[one.name] for one in fields(cls) if one.name in entry})
 
     def __post_init__(self) -> None:
         for name in self.TEXTS:
@@ -126,11 +132,6 @@ class About(_Texts):
     purpose: Text | None = None
     organiser: Text | None = None
     contact: Text | None = None
-
-    @classmethod
-    def of(cls, entry: Mapping[str, Any]) -> "About":
-        """Read what a schema's table says of who asks."""
-        return cls(**{key: entry[key] for key in cls.TEXTS if key in entry})
 
 
 @dataclass(frozen=True)
@@ -180,11 +181,6 @@ class Wording(_Texts):
     section: Text | None = None
     labels: Sequence[tuple[str, Text]] = ()
     only_if: OnlyIf | None = None
-
-    @classmethod
-    def of(cls, entry: Mapping[str, Any]) -> "Wording":
-        """Read what a column's table says in words."""
-        return cls(**{key: entry[key] for key in WORDING_KEYS if key in entry})
 
     def __post_init__(self) -> None:
         super().__post_init__()
