@@ -207,18 +207,8 @@ class PublishedFile(ABC):
         return cls.from_json(Path(path).read_bytes())
 
 
-_NEXT = '\n  "software": '  # what stands after the signatures, as names are in order
-
-
 def with_signatures(text: str, signatures: Sequence[Signature]) -> str:
-    """Return the text of a file with signatures of it, instead of those that it may have.
-
-    In a text that `to_json` wrote they are put where they belong, without reading the rest, which
-    may be long: only what is outermost is indented by two spaces, and no string has a line break.
-    """
-    before, mark, after = text.partition(_NEXT)
-    if signatures and mark and f'\n  "{SIGNATURES}": ' not in before:
-        return before + "\n" + as_text(_written(signatures))[2:-3] + "," + mark + after
+    """Return the text of a file with signatures of it, instead of those that it may have."""
     document = json.loads(text)
     document.pop(SIGNATURES, None)
     return as_text(document | _written(signatures))
