@@ -445,8 +445,8 @@ def strides_of(
 ) -> tuple[int, ...]:
     """Return of how many rows each wave reads one, of 32 at most; the first and the last read all.
 
-    Waves between them are starts. They leave them ψ = 200, pilot histograms nμ = 2000, the Newton
-    wave before the last 20√ψ of ψ, and the last pilot histogram a noise of at most √n/10. Reasons:
+    Waves between them are starts. Of ψ they keep 200, pilot histograms of nμ 2000, the Newton wave
+    before the last 20√ψ of ψ; the last pilot histogram has noise of at most √n/10. Reasons:
     `docs/theory/choosing-waves.md`.
     """
     found = [1] * len(kinds)
