@@ -661,6 +661,8 @@ def migrate(connection: Connection) -> None:
 # ---- the outbox
 
 What = Literal["advance", "tell", "sign"]
+# Seconds before a task that failed is tried again, at most.
+LONGEST_PAUSES: dict[What, int] = {"advance": 60, "tell": 60, "sign": 3600}
 _o = outbox.c
 _PENDING = (
     sa.select(
@@ -669,7 +671,11 @@ _PENDING = (
         courses.c.fingerprint,
         _o.wave,
         _o.attempts,
-        (_o.next - Clock()).label("seconds"),
+        # A longer pause was written by a clock that was ahead. Without an attempt, it is a date.
+        sa.case(
+            ((_o.attempts > 0) & (_o.next - Clock() > sa.case(LONGEST_PAUSES, value=_o.what)), 0),
+            else_=_o.next - Clock(),
+        ).label("seconds"),
         sa.func.coalesce(courses.c.closes <= Clock(), sa.false()).label("past"),
     )
     .join(courses, courses.c.key == _o.course)
