@@ -16,6 +16,7 @@ put back (`docs/theory/one-release.md`, damaged files).
 | `withdrawn` | those of them whose submissions were withdrawn |
 | `blocks` | submissions as they came, some hundreds in a row, with their sums and a checksum |
 | `invitations` | hashes of those that nobody has used; using one removes it |
+| `joined` | hashes of the other database's, which are in one link with one of these |
 | `verdicts` | whose proofs, where there are proofs, have been looked at, and what was found |
 | `signatures` | of what was published, by whichever key |
 | `outbox` | what is still to be done, or to be told to the other database |
@@ -553,6 +554,13 @@ invitations = sa.Table(
     sa.Column("hash", sa.LargeBinary, primary_key=True),
     sqlite_with_rowid=False,
 )
+joined = sa.Table(
+    "joined",
+    metadata,
+    sa.Column("course", _Key, primary_key=True),
+    sa.Column("hash", sa.LargeBinary, primary_key=True),
+    sqlite_with_rowid=False,
+)
 verdicts = sa.Table(
     "verdicts",
     metadata,
@@ -625,7 +633,10 @@ def _create_tables(connection: Connection) -> None:
 
 # What a store holds changed until the first release: a store from before is refused.
 MIGRATIONS: tuple[tuple[str, Callable[[Connection], None]], ...] = (
-    ("create the tables of courses and of waves that release sums", _create_tables),
+    (
+        "create the tables of courses, of waves that release sums and of joined invitations",
+        _create_tables,
+    ),
 )
 _ONE_MIGRATOR = 0x626C7572  # "blur": the advisory lock that services starting together wait for
 
