@@ -73,7 +73,7 @@ from blurfit.schema.formulas import Formula, parsed
 from blurfit.theory import forms
 from blurfit.theory.coded import CodedForm
 from blurfit.theory.forms import JointForm
-from blurfit.theory.hazards import EventForm, HazardForm
+from blurfit.theory.hazards import EventForm
 from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.losses import LogisticLoss
 from blurfit.theory.moments import MomentCalibration
@@ -84,17 +84,6 @@ OF_EXITS = (
     "These are sums of who left when: moments.survival(), or `blurfit fit moments.json`, tells "
     "hazards, curves and tests from them."
 )
-OF_HAZARDS = (
-    "These are sums of a later wave of who left when: Course.survival() of the plan and its "
-    "releases, or `blurfit fit MOMENTS --plan PLAN --release EARLIER`, tells log-odds from them."
-)
-
-
-def without_a_model(agreement: Agreement) -> str:
-    """Return why sums have no model of their own, and what follows from them instead."""
-    if isinstance(agreement.form, HazardForm):
-        return OF_HAZARDS
-    return OF_EXITS
 
 
 class MomentsDocument(PublishedDocument, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -200,8 +189,8 @@ class PublishedMoments(PublishedFile, Asked):
     def joint(self) -> JointSums:
         """The blurred Σzzᵀ, and the law of its noise."""
         form = self.agreement.form
-        if isinstance(form, EventForm | HazardForm):
-            raise errors.InfeasibleError(without_a_model(self.agreement))
+        if isinstance(form, EventForm):
+            raise errors.InfeasibleError(OF_EXITS)
         if form.joint is None:
             raise errors.InfeasibleError(
                 "These are the sums of a later wave, under the map that it announced: learn from "
@@ -283,8 +272,6 @@ class PublishedMoments(PublishedFile, Asked):
 
     def survival(self) -> SurvivalModel:
         """Return hazards, survival curves and tests, where exits were sent."""
-        if isinstance(self.agreement.form, HazardForm):
-            raise errors.InfeasibleError(OF_HAZARDS)
         return SurvivalModel.of(self)
 
     def ridge_path(self, formula: str | None = None, **options: Any) -> CoefficientPath:
@@ -451,7 +438,7 @@ def refuse_below_quorum(agreement: Agreement, count: int) -> None:
         )
 
 
-ALIKE, ALIKE_IF_SAMPLED = 1e-6, 0.1  # how far two machines may be apart in one model's numbers
+ALIKE = 1e-6  # how far two machines may be apart in one model's numbers
 
 WITHOUT_A_MODEL = (
     "A wave is published as its sums, and has no model of its own: learn from all releases of its "
@@ -477,7 +464,7 @@ class Release:
         if agreement.is_later_wave or agreement.sums_alone:
             agreement.verify()
             moments = moments_of(agreement, totals, held=held).to_json()
-            reason = without_a_model(agreement) if agreement.sums_alone else WITHOUT_A_MODEL
+            reason = OF_EXITS if agreement.sums_alone else WITHOUT_A_MODEL
             return cls(moments=moments, refusal=reason)
         try:
             model = learn(agreement, totals, allow_unproved=True, held=held).to_json()
@@ -536,16 +523,10 @@ def is_model(text: str, again: PublishedModel) -> bool:
 def alike(stated: PublishedModel, again: PublishedModel) -> bool:
     """Return whether a model is the one that was learned again from the same sums.
 
-    Machines round differently, so numbers may differ by `ALIKE` of themselves. Where noise
-    dominates, weights are found by sampling (`blurfit.learning.shrinkage`), and another rounding
-    takes another path: there they are compared to a tenth. No promise depends on it.
+    Machines round differently, so numbers may differ by `ALIKE` of themselves. No promise depends
+    on it.
     """
     one, other = stated.to_dict(), again.to_dict()
-    if "posterior" in again.method and stated.weights.shape == again.weights.shape:
-        apart = float(np.abs(stated.weights - again.weights).max())
-        if apart > ALIKE_IF_SAMPLED * (1 + float(np.abs(again.weights).max())):
-            return False
-        one |= {name: other[name] for name in ("weights", "coefficients")}
     return _alike(one | {"software": None}, other | {"software": None})
 
 

@@ -55,7 +55,6 @@ from blurfit.model.release import (
 from blurfit.randomness import database_words, with_database_noise
 from blurfit.release_record import ReleaseRecord
 from blurfit_server.store import blocks, database, joint
-from blurfit_server.store.blocks import Comparison, compared
 from blurfit_server.store.collections import (
     CLOSES_IF_PAST,
     Collection,
@@ -698,10 +697,6 @@ class Publishing(Sharing):
     def moments_text(self, fingerprint: str) -> str:
         """Return the blurred sums of a wave as they were stored, always the same text."""
         return self.read(_published, self.collection(fingerprint), _w.moments)
-
-    def compare_halves(self, fingerprint: str) -> Comparison:
-        """Compare those who came first with those who came later, for the administrator alone."""
-        return self.read(compared, self.collection(fingerprint))
 
     # ---- exports
 
