@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 import blurfit
+import blurfit_lab
 import blurfit_server
 from support import processes
 
 ROOT = Path(__file__).parents[1]
-SOURCES = [Path(one.__file__).parent for one in (blurfit, blurfit_server)]
+SOURCES = [Path(one.__file__).parent for one in (blurfit, blurfit_server, blurfit_lab)]
 THEORY = sorted((ROOT / "docs" / "theory").glob("*.md"))
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *THEORY]
 NOT_OURS = ("pip", "make", "$")  # the environment, which tests run in already
