@@ -452,6 +452,11 @@ def test_a_store_that_is_moved_or_linked_goes_on(original, agreed, tmp_path) -> 
     """On its disk it stays the file that it was, whatever the way there is called."""
     (tmp_path / "link").symlink_to(original.parent)
     Store(tmp_path / "link" / "store.db").close()
+    (original.parent / "hard.db").hardlink_to(original)
+    Store(original.parent / "hard.db").close()
+    copy = copied(original, tmp_path / "copy")
+    with pytest.raises(InvalidValueError, match=r"original/store\.db.*could publish too"):
+        move_here(copy)
     original.parent.rename(tmp_path / "new")
     Store(tmp_path / "new" / "store.db").close()
     assert publish(tmp_path / "new" / "store.db", agreed).count == 40

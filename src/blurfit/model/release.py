@@ -61,9 +61,8 @@ from blurfit.data import FloatArray, fixed, read_json, software
 from blurfit.learning.solver import enclose, minimise
 from blurfit.learning.sums import JointSums, Statistics, Totals
 from blurfit.messages.signing import Signature, about_release, is_signed
-from blurfit.model.course import Path as CoefficientPath
-from blurfit.model.course import fit, path
 from blurfit.model.effects import standardised
+from blurfit.model.fitting import CoefficientPath, coefficient_path, fit_formula
 from blurfit.model.groups import ByGroup, fit_common
 from blurfit.model.model import PublishedDocument, PublishedFile, PublishedModel, as_text
 from blurfit.model.summary import plot_moments
@@ -259,7 +258,9 @@ class PublishedMoments(PublishedFile, Asked):
                     "what is shrunk there, and the errors, follow from the noise."
                 )
             return fit_common(self, asked)
-        return fit(self, asked, ridge=ridge, lasso=lasso, uneven=uneven)
+        return self.modelled(
+            asked, **fit_formula(self, asked, ridge=ridge, lasso=lasso, uneven=uneven)
+        )
 
     def modelled(self, asked: Formula, **told: Any) -> PublishedModel:
         """Return a model that was found from these sums, under their promise."""
@@ -275,12 +276,12 @@ class PublishedMoments(PublishedFile, Asked):
         return SurvivalModel.of(self)
 
     def ridge_path(self, formula: str | None = None, **options: Any) -> CoefficientPath:
-        """Coefficients over a grid of ridges: see `blurfit.model.course.path`."""
-        return path(self, self.formula(formula), "ridge", **options)
+        """Coefficients over a grid of ridges: see `blurfit.model.fitting.coefficient_path`."""
+        return coefficient_path(self, self.formula(formula), "ridge", **options)
 
     def lasso_path(self, formula: str | None = None, **options: Any) -> CoefficientPath:
-        """Coefficients over a grid of lasso penalties: see `blurfit.model.course.path`."""
-        return path(self, self.formula(formula), "lasso", **options)
+        """Coefficients over a grid of lassos: see `blurfit.model.fitting.coefficient_path`."""
+        return coefficient_path(self, self.formula(formula), "lasso", **options)
 
     def by_group(self) -> ByGroup:
         """Return what is told of each group, where the agreement has groups: a model in each, and

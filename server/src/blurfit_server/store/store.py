@@ -27,7 +27,7 @@ import secrets
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -187,6 +187,9 @@ def _settled(connection: Connection, file: Path | None) -> bytes:
             "`blurfit restore --in-place`; if this is all of it, and it is nowhere else, run "
             "`blurfit restore --moved`."
         )
+    with suppress(OSError):
+        if is_same_device and Path(before[0]).samefile(now[0]):
+            return identity  # by another way to it
     _set(connection, _LOCATION, json.dumps(now).encode())
     return identity
 
