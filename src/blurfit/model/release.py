@@ -9,9 +9,9 @@ one model per collection, and no knob that the agreement does not fix.
 
 **One agreement, one set.** The guarantee is for what the release of one set S shows (for `moment`
 the blurred sums, for `input` the weights) and whatever anyone computes from it. It does not hold
-for the releases of two sets: their noise cancels. So a second release is allowed only if it shows what
-the first one showed, by `Release.mark`, its SHA-256. There is at most one set for each store and
-everything exported from it, as long as all of them are used with one record
+for the releases of two sets: their noise cancels. So a second release is allowed only if it shows
+what the first one showed, by `Release.mark`, its SHA-256. There is at most one set for each store
+and everything exported from it, as long as all of them are used with one record
 (`blurfit.release_record`). **A copy is enough to break this** under another account, on another
 machine, or with the rows of a file in a new one; where the database adds noise of its own, a copy
 of the same set is enough. If the sums allow no model, that is the outcome, for ever. Proofs, and
