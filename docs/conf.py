@@ -1,5 +1,10 @@
 """Sphinx builds these pages; warnings are errors (`make check`)."""
 
+from docutils.nodes import SkipNode
+from docutils.utils.math import MathError
+from docutils.utils.math.latex2mathml import tex2mathml
+from sphinx.util import logging
+
 from blurfit import __version__
 
 project = "blurfit"
@@ -8,7 +13,8 @@ copyright = "2026, the blurfit authors"
 version = release = __version__
 
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
-myst_enable_extensions = ["colon_fence", "deflist"]
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
+html_math_renderer = "mathml"
 myst_heading_anchors = 3
 nb_execution_mode = "off"  # notebooks carry what they showed; tests run them
 exclude_patterns = ["_build"]
@@ -38,5 +44,18 @@ def _docstring_to_rest(_app, _what, _name, _object, _options, lines: list[str]) 
     lines[:] = rest
 
 
+def _write_mathml(writer, node) -> None:
+    """Write a formula as MathML, which browsers render without a script or a network."""
+    is_block = node.tagname == "math_block"
+    try:
+        formula = tex2mathml(node.astext(), as_block=is_block)
+    except MathError as error:
+        logging.getLogger(__name__).warning("formula: %s: %s", error, node.astext(), location=node)
+        formula = ""
+    writer.body.append(f"<div>{formula}</div>" if is_block else formula)
+    raise SkipNode
+
+
 def setup(app) -> None:
+    app.add_html_math_renderer("mathml", (_write_mathml, None), (_write_mathml, None))
     app.connect("autodoc-process-docstring", _docstring_to_rest)

@@ -29,9 +29,9 @@ BY_THE_HELPER = {
     "cli/use.py",
     "contributor/journal.py",
     "contributor/sending.py",
-    "files/receipts.py",
     "messages/files.py",
     "private_files.py",
+    "release_record.py",
     "store/store.py",
     "store/database.py",
 }

@@ -6,31 +6,23 @@
 
 Each fit inside the block spends what its own release costs, before it draws noise; one that would
 go beyond is refused, and nothing of it is computed. A cross-validation in five folds is five
-releases of almost the same people, and a grid search many more: the budget says so, and stops.
+releases of almost the same people, and a grid search many more.
 
-**What it adds.** Releases that are μ_i-GDP compose to √Σμ_i²-GDP, exactly (Dong, Roth and Su 2022,
-corollary 2). Models from `input` are (ε_i, δ_i)-DP and no more is known of them, so theirs are
-added. Together, the releases are (ε, δ)-DP where
+Guarantee (`docs/theory/budget.md`). μ_i-GDP releases compose to √Σμ_i²-GDP, and the (ε_i, δ_i) of
+models from `input` are added; all must be about one neighbouring relation:
 
     δ = δ_GDP(√Σμ_i², ε − Σε_i) + Σδ_i.
 
-A fold's fit does not see every row, so this is an upper bound for each person. All of it must be
-about one neighbouring relation. Budgets nest: an inner one spends from the outer as well.
+A block counts the fits of its process, in any thread. As long as it is open, fits are refused in
+the workers of its process, in whatever any of them started, and by an estimator that was sent away
+from within it. Use `n_jobs=1`, or `joblib.parallel_config(backend="threading")`. A program that is
+started separately counts for itself.
 
-**Who spends.** A block is the whole process's: fits in any of its threads spend, one at a time.
-What is spent in another process, the block would never hear of. So fits are refused, as long as a
-block is open, in the workers of its process (`n_jobs=2`, which joblib answers with processes, and
-`multiprocessing`), in theirs, and in whatever else any of them started, before or within the block;
-and by an estimator that was sent away from within it, on whichever machine. Use
-`n_jobs=1`, or `joblib.parallel_config(backend="threading")`. A program that somebody starts beside
-it counts for itself: what is printed is what was spent in this process.
+A process marks its open blocks by an empty file in the folder for temporary files. The environment
+has the names of these files, of every process from which one descends.
 
-A process tells its workers by an empty file in the folder for temporary files, which is there as
-long as one of its blocks is open. The environment has the names of these files, of every process
-from which one descends.
-
-What is protected are the fits. Scores of held-out rows, such as those of a cross-validation, are
-computed from the rows as they are: no budget covers publishing them.
+Scores of held-out rows, such as those of a cross-validation, are computed from the rows as they
+are: no budget covers publishing them. Tests: `tests/test_budget.py`.
 """
 
 import math

@@ -6,7 +6,7 @@ that a mode which somebody widened does not stay with the new contents. Modes ar
 on Windows the folder's rights decide.
 
 Public are agreements, plans, models, moments, statements, and the records of releases beside files
-of submissions (`blurfit.files.receipts`), which others must be able to read.
+of submissions (`blurfit.release_record`), which others must be able to read.
 """
 
 import os
@@ -15,12 +15,20 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from blurfit.errors import StorageError
+
 HOME = "BLURFIT_HOME"  # the environment's word for the user's own folder
 
 
 def home() -> Path:
     """Return the user's own folder, where blurfit remembers what was blurred and released."""
-    return Path(os.environ.get(HOME) or Path.home() / ".blurfit")
+    try:
+        return Path(os.environ.get(HOME) or Path.home() / ".blurfit")
+    except RuntimeError as error:
+        raise StorageError(
+            f"{HOME} must name a folder, as this account has no home folder: blurfit remembers "
+            "there what was blurred and released. Set it to a folder of yours, and keep it."
+        ) from error
 
 
 def create(path: Path) -> None:

@@ -537,10 +537,6 @@ class RemoteDatabase(Exchange):
         """Return state, count and quorum, and those of each wave."""
         return State(decoded(self.get(path_of(agreed.fingerprint))))
 
-    def halves(self, fingerprint: str) -> State:
-        """Tell whether those who came first and later send alike: for its administrator alone."""
-        return State(decoded(self.get(f"{path_of(fingerprint)}/halves")))
-
     def steer(self, agreed: Agreed, what: Literal["pause", "hold", "resume"]) -> State:
         """Take nothing until it is resumed; or release no wave of a plan; or let it go on."""
         return self._changed(agreed, what)

@@ -1,61 +1,33 @@
 """Exact noise: x + N(0, σ²) on the grid step·ℤ, from the operating system's bits.
 
-Textbook noise is a real number, a float is not: the last bits of x + σ·z tell which x was blurred.
-So everything here happens in whole steps. Values are rounded to the grid before they are blurred
-(`to_grid`), the noise is a whole number k of steps with probability ∝ exp(−k²/(2s²)), s = σ/step,
-and the sum is exact. Nothing here takes a seed: reproducible noise protects nobody.
+Used for everything that is drawn: noise of contributors, fits and databases, masks, identifiers,
+secrets and tokens. The last bits of a float x + σ·z reveal x, so values are rounded to the grid
+first (`to_grid`), and the noise is a whole number k of steps with probability ∝ exp(−k²/(2s²)), s =
+σ/step. The sum is exact. No function accepts a seed.
 
-**The law.** For a given s (a float, taken as the rational number that it is) let B = 2ᵇ be the
-width of a cell such that 32 ≤ s/B < 64 (B = 1 for s < 64). A round draws a 64-bit word and reads
+*Distribution* (`docs/theory/discrete-gaussian.md`). For 32 ≤ s/B < 64, B = 2ᵇ (B = 1 for s < 64), a
+round reads a 64-bit word:
 
     slot (16 bits) → cell h      sign (1 bit)      offset (b bits)      coin (the other 47 − b bits)
 
     m = hB + offset,    k = m or −1 − m, by the sign: every whole number has one such name.
 
-Cell h owns c_h of the 2¹⁶ slots, c_h = ⌈τ·exp(−(hB)²/(2s²))⌉ for a whole number τ, so that k is
-proposed with probability c_h/(2¹⁷B), and |k| ≥ hB. It is kept with probability
+Cell h owns c_h = ⌈τ·exp(−(hB)²/(2s²))⌉ slots, and k is accepted with probability
+τ/c_h·exp(−k²/(2s²)) ≤ 1. One slot is for the tail m ≥ HB ≥ 6s. So every k has one and the same
+factor times exp(−k²/(2s²)): nothing is truncated, and no probability is rounded. Floats decide only
+coins that are clear by 2⁻³⁰, where they err by 2⁻⁴⁰ at most; the rest, about one in 10⁷, is decided
+by further bits against decimal bounds.
 
-    r·exp(−k²/(2s²)),  r = τ/c_h,       which is at most 1 because of how c_h was rounded.
+*Bits.* All of them are made of `octets`, the only code that reads the operating system's, and of
+AES-256 keyed by them. If AES-256 is a pseudorandom permutation, a million million numbers are at a
+distance of less than 2⁻⁷⁴ from chance. The number of rounds depends on the noise and not on the
+value that it is added to.
 
-So a round ends in k with probability (τ/(2¹⁷B))·exp(−k²/(2s²)): the factor in front is the same for
-all k. One more slot is for all m ≥ K = HB ≥ 6s: it picks block i = 0, 1, … with probability 2⁻ⁱ⁻¹
-and one of its L = 64B ≥ s numbers, and keeps k with r = τ·2ⁱ⁺¹·L/B, which gives the same factor.
-There r·exp(−k²/(2s²)) ≤ 2¹⁶·2ⁱ⁺¹·64·exp(−(6 + i)²/2) < 1, as τ ≤ 2¹⁶: it is 0.13 at i = 0, and
-each next i multiplies it by 2·exp(−6.5 − i) < 1. Slots that nobody owns end a round in nothing. A
-draw repeats rounds until one keeps something, so **its law is the discrete Gaussian's: nothing is
-cut off, and no probability is rounded.** (Layers of equal height are Marsaglia's ziggurat; here
-they have equal width, so that all of them are powers of two.)
+*Noise of a database* (`docs/theory/database-noise.md`) is a discrete Gaussian of standard deviation
+σ/√counts for each number. It is drawn once, in the transaction that fixes whose sums it is added
+to, and kept: a retry adds the same noise.
 
-**The coin is never rounded either.** Its bits say that a uniform u lies in [j, j + 1)/2^c. Floats
-only sort out the clear cases: u is below the least that any k of this cell needs (98 of 100), or
-below or above r·exp(−k²/(2s²)) by more than 2⁻³⁰ of it. There the float's error is below 2⁻⁴⁰:
-k²/(2s²) has a relative error of 4 ulp, so that exp of it is wrong by 700·2⁻⁵⁰ at most where it is
-above 10⁻³⁰⁰, and by 4 ulp more because NumPy's exp is. What is left, about one draw in 10⁷, is
-decided by as many further bits as it takes, against bounds on r·exp(−k²/(2s²)) in decimal numbers
-of growing precision (Python's `Decimal.exp` is correctly rounded).
-
-**The bits** are those of the operating system, and AES-256 keyed by them. All of blurfit's noise,
-masks, identifiers, secrets and tokens are made of `octets`, and nothing else reads the operating
-system's bits (`tests/test_architecture.py`); tests that replay bits put a function of their own in
-its place. They are at a distance from chance of less than 2⁻⁹⁸ for the 2¹⁶ numbers that `add` draws
-at once, so of less than 2⁻⁷⁴ for a million million of them: negligible against the thousandth of δ
-that is kept back for discrete noise. How many rounds a draw takes depends on the noise and not on
-what it will be added to.
-
-**Sums.** The sum of n such k is as good as one discrete Gaussian of variance ns²: the logarithms of
-their probabilities differ by less than 10n·exp(−π²s²) (Kairouz, Liu and Steinke, 2021), which is
-negligible from s = 3 on.
-
-**The database's own noise** D is drawn once and kept with what is released;
-`blurfit.theory.moments` has the theorem. On the agreement's grid it is a discrete Gaussian of
-deviation σ/√counts for each number, √quorum times what one contributor adds.
-
-*Exactly*: a sum of N screened submissions stays below 2⁵³ steps if N times the largest number of
-steps that the screen lets in does, so no sum was rounded before D is added. Between two databases
-sums are words mod 2⁶⁴, and nothing is rounded at all. *Once*: a store draws D in the transaction
-that fixes whose sums it is added to, and keeps it: a retry adds the same D
-(`blurfit_server.store.release`, `blurfit_server.store.joint`). Whoever learns from files keeps what
-was released.
+Tests: `tests/randomness`, `tests/test_architecture.py`.
 """
 
 import math
@@ -88,10 +60,9 @@ def octets(count: int) -> bytes:
 def words(count: int) -> WordArray:
     """Return words of 64 uniform bits: a key stream of AES-256, each call with a key of its own.
 
-    Counter mode with 256 bits of the operating system as the key, so threads and forked processes
-    never share a stream. The b = count/2 blocks of 128 bits are at a distance of at most b²/2¹²⁹
-    from chance, because blocks of a permutation do not repeat, as long as AES-256 is what it is
-    believed to be (`blurfit.messages.submissions` assumes the same).
+    The key has 256 bits of the operating system, so threads and forked processes never share a
+    stream. If AES-256 is a pseudorandom permutation, the count/2 = b blocks are at a distance of at
+    most b²/2¹²⁹ from chance (`docs/theory/discrete-gaussian.md`).
     """
     stream = Cipher(algorithms.AES256(octets(32)), modes.CTR(bytes(16))).encryptor()
     return np.frombuffer(stream.update(bytes(8 * count)), dtype="<u8").astype(np.uint64, copy=False)
@@ -360,10 +331,9 @@ def to_grid(values: npt.ArrayLike, step: float, *, toward_zero: bool) -> FloatAr
 def to_grid_at_random(values: npt.ArrayLike, step: float) -> FloatArray:
     """Return ⌊value/step + u⌋·step, u uniform in [0, 1): a multiple of `step`, without bias.
 
-    u does not depend on the value, so given u this rounds as `to_grid` does, with other places at
-    which it jumps: two values end up at most one step further apart than they are. The sum is not
-    computed, as it could be rounded up to the next step: u is compared with what a value lacks of
-    it, so that there is one jump in each step, and none for values on the grid.
+    Given u, which does not depend on the value, two values end up at most one step further apart
+    than they are. u is compared with the distance to the next step, because the sum could be
+    rounded up.
     """
     steps = _steps(np.asarray(values, dtype=np.float64), step)
     drawn = (words(steps.size) >> np.uint64(11)).astype(np.float64).reshape(steps.shape)

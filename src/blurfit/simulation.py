@@ -5,10 +5,7 @@ Gaussian, so one draw with the total variance replaces those of N contributors: 
 forecasts, audits, and data that is in one place anyway. It protects people only if nobody
 can repeat it (`operating_system_generator`).
 
-`weights_of` has the weights that a collection would publish, in a millisecond. One reading takes
-longer: where noise dominates, a `moment` collection publishes a posterior mean, which is sampled
-for a tenth of a second (`blurfit.learning.shrinkage`). Without `sampled`, linear Bayes stands for
-it, the reading of all other collections.
+`weights_of` has the weights that a collection would publish, in a millisecond.
 
 **A generated census**: people who do not exist, and the schema to collect their answers under. The
 13 attributes of the paper's census records, with marital status told by two. Each is drawn given
@@ -37,8 +34,8 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
 from blurfit.data import BoolArray, FloatArray, IntArray
 from blurfit.errors import BelowQuorumError, InvalidValueError, optional, whole, whole_from_zero
-from blurfit.learning.shrinkage import linear_bayes, shrink
-from blurfit.learning.sums import JointSums, Statistics, Totals
+from blurfit.learning.shrinkage import shrink
+from blurfit.learning.sums import Statistics, Totals
 from blurfit.model.course import Course
 from blurfit.model.model import PublishedModel
 from blurfit.model.release import (
@@ -51,7 +48,7 @@ from blurfit.model.release import (
 from blurfit.schema.columns import Binary, Numeric
 from blurfit.schema.schema import Schema
 from blurfit.theory import forms
-from blurfit.theory.forms import JointColumn, JointForm, WaveForm
+from blurfit.theory.forms import JointForm, WaveForm
 from blurfit.theory.moments import MomentCalibration
 
 __all__ = ["Census", "make_census"]
@@ -82,31 +79,6 @@ def generator_for(random_state: Any) -> np.random.Generator:
             f"Expected random_state={random_state!r} to be None, for noise that protects, or for "
             "experiments a whole number >= 0 or a NumPy generator."
         ) from error
-
-
-def clean_sums(columns: Sequence[JointColumn], constant: float, values: FloatArray) -> FloatArray:
-    """Σzzᵀ without noise, from the rows v themselves."""
-    weights = [column.weight for column in columns]
-    rows = np.column_stack([np.full(len(values), constant), values * weights])
-    found: FloatArray = rows.T @ rows
-    return found
-
-
-def draw_joint_sums(
-    columns: Sequence[JointColumn],
-    constant: float,
-    count: int,
-    clean: FloatArray,
-    deviation: float,
-    generator: np.random.Generator,
-) -> JointSums:
-    """Σzzᵀ + E from the clean Σzzᵀ of N records, of deviation s on the diagonal of the sum."""
-    size = len(columns) + 1
-    draw = np.triu(generator.normal(size=(size, size)) * deviation)
-    draw[np.triu_indices(size, 1)] /= np.sqrt(2)
-    noise = draw + np.triu(draw, 1).T
-    symmetric = np.triu(clean) + np.triu(clean, 1).T
-    return JointSums(tuple(columns), constant, count, symmetric + noise, deviation)
 
 
 def exact_totals(agreement: Agreement, records: Any) -> Totals:
@@ -256,7 +228,7 @@ def _factor(clean: Statistics) -> FloatArray:
     return np.asarray(np.sqrt(np.maximum(values[kept], 0.0))[:, None] * vectors[:, kept].T)
 
 
-def weights_of(agreement: Agreement, totals: Totals, *, sampled: bool = True) -> FloatArray:
+def weights_of(agreement: Agreement, totals: Totals) -> FloatArray:
     """The weights of `learn`'s model, on (1, v): (outputs, 1 + features).
 
     Raises InfeasibleError where nothing could be published.
@@ -264,10 +236,9 @@ def weights_of(agreement: Agreement, totals: Totals, *, sampled: bool = True) ->
     if not agreement.shows_sums:
         weights = released_weights(agreement, statistics_of(agreement, totals))
         return published(agreement, weights, totals.count).weights
-    read = shrink if sampled else linear_bayes
-    moments, target = moments_of(agreement, totals), agreement.schema.target
-    joint = moments.joint
-    return np.array([read(joint.submodel(name)).coefficients for name in target.columns])
+    joint = moments_of(agreement, totals).joint
+    columns = agreement.schema.target.columns
+    return np.array([shrink(joint.submodel(name)).coefficients for name in columns])
 
 
 # ---- a plan of waves

@@ -109,6 +109,7 @@ def world(tmp_path_factory, propose) -> Blurfit:
         ("serve --port 70000", "port"),
         ("serve --port 0 --tls-certificate nowhere.pem", "'nowhere.pem' does not exist"),
         ("restore", "Expected the FILE of a backup"),
+        ("restore --moved --original-lost", "cannot be combined"),
         ("restore model.json --in-place", "Expected the FILE of a backup"),
         ("restore model.json --store postgresql://x/y", "use --in-place"),
         (f"status nowhere.json --to {NOWHERE}", "'nowhere.json' does not exist"),

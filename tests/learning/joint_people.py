@@ -3,9 +3,9 @@
 import numpy as np
 
 from blurfit.learning.sums import JointColumn, JointSums
-from blurfit.simulation import clean_sums, draw_joint_sums
 from blurfit.theory.moments import sensitivity
 from blurfit.theory.planning import Kind, public_weights
+from support.joint_sums import clean_sums, draw_joint_sums
 
 KINDS: tuple[Kind, ...] = ("numeric", "numeric", "numeric", "sign", "sign", 3)
 TRUTH = np.array([-0.1, 0.3, -0.2, 0.25, 0.1, -0.05, 0.15, -0.1])  # constant, numbers, signs, n, s

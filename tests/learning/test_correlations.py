@@ -6,8 +6,8 @@ import pytest
 from blurfit.errors import InfeasibleError
 from blurfit.learning.sums import JointSums
 from blurfit.learning.tables import components, correlations
-from blurfit.simulation import clean_sums
 from blurfit.theory.forms import JointColumn
+from support.joint_sums import clean_sums
 
 COLUMNS = tuple(JointColumn(name, 0.5) for name in "abc")
 

@@ -7,7 +7,7 @@ from joint_people import NAMES, NOISE, TRUTH, collected, people
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.learning.inference import Refusal, condition, infer, refusal
 from blurfit.learning.sums import JointColumn, JointSums
-from blurfit.simulation import clean_sums
+from support.joint_sums import clean_sums
 
 
 def test_without_noise_it_is_the_textbook() -> None:

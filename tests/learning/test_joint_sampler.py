@@ -6,8 +6,8 @@ import numpy as np
 
 from blurfit.learning.inference import debiased, infer
 from blurfit.learning.sums import JointColumn, JointSums, Noise, Submodel
-from blurfit.simulation import clean_sums, draw_joint_sums
 from blurfit.theory.moments import sensitivity
+from support.joint_sums import clean_sums, draw_joint_sums
 
 COLUMNS = (
     JointColumn("age", 0.5),

@@ -7,7 +7,7 @@ import pytest
 
 from blurfit.errors import InvalidValueError
 from blurfit.learning.sums import JointColumn, JointSums, Noise
-from blurfit.simulation import clean_sums, draw_joint_sums
+from support.joint_sums import clean_sums, draw_joint_sums
 
 COLUMNS = (
     JointColumn("age", 0.4),

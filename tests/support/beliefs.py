@@ -6,8 +6,8 @@ from scipy.special import expit
 from blurfit.learning.beliefs import Belief, first_belief
 from blurfit.learning.shrinkage import linear_bayes
 from blurfit.learning.sums import JointSums
-from blurfit.simulation import clean_sums
 from blurfit.theory.forms import JointColumn
+from support.joint_sums import clean_sums
 
 QUIET = 1e-6
 

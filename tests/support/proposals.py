@@ -25,7 +25,7 @@ def agreement(request) -> Agreement:
 
 
 def propose(**changes) -> Agreement:
-    """With little noise, so that few people make a model without anything being sampled."""
+    """With little noise, so that few people make a model."""
     promise = {"epsilon": 100, "delta": 1e-6, "quorum": 20, "admission": "anyone"}
     if changes.get("mechanism") == "input":
         promise["weight_bound"] = 2.0

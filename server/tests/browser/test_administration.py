@@ -98,17 +98,6 @@ def test_what_to_expect_and_warnings(admin) -> None:
     expect(expected).to_contain_text("δ = 0.1 is large for 8 people")
 
 
-def test_the_administrator_sees_that_early_and_late_people_differ(visit, service) -> None:
-    schema = Schema([Numeric("age", 0, 100)], Numeric("halves", 0, 100))
-    agreement = Agreement.propose(schema, epsilon=1, delta=1e-6, quorum=150, admission="anyone")
-    for value in (0.0, 100.0):
-        table = {"age": [value] * 100, "halves": [value] * 100}
-        service.store.add(agreement, perturb_table(agreement, table))
-    page = entered(visit())
-    card = page.locator(f'[data-fingerprint="{agreement.fingerprint}"]')
-    expect(card.locator(".note")).to_contain_text("contributors may be lying together")
-
-
 def test_a_choice_can_be_predicted_and_the_form_is_shown_before(admin, service) -> None:
     target = admin.get_by_role("group", name="What is to be predicted")
     target.get_by_label("Name").fill("party chosen")

@@ -88,7 +88,7 @@ def test_what_is_private_is_for_its_owner_alone(blurfit, propose, tmp_path, home
     typed("backup --store sqlite:///c.db --out again.db")
     for path in tmp_path.glob("c.db*"):
         path.unlink()
-    typed("restore backup.db --store sqlite:///restored.db --original-lost")
+    typed("restore backup.db --store sqlite:///restored.db")
     for found in (while_it_serves, modes(tmp_path, home)):
         assert {name for name, one in found.items() if one & 0o077} <= {
             name for name in found if is_public(name)

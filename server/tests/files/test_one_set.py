@@ -23,14 +23,14 @@ from blurfit import (
 )
 from blurfit.files.engines import Threads
 from blurfit.files.learn import Work, release_files, scanned
-from blurfit.files.receipts import ReleaseReceipt
 from blurfit.messages.files import Writer
 from blurfit.model.release import PublishedMoments
+from blurfit.release_record import ReleaseReceipt
 from blurfit.theory.forms import pack
 from blurfit_server import Store
 from blurfit_server.service.app import in_a_thread
 from blurfit_server.store.export import export
-from blurfit_server.store.store import backup, restore
+from blurfit_server.store.store import backup, mark_restored, move_here, restore
 from support.proposals import PEOPLE, either_mechanism, propose, write_file
 
 LATE = {"age": np.array([55.0]), "income": np.array([44.0])}
@@ -49,6 +49,11 @@ def store(agreement):
         kept.add(agreement, perturb_table(agreement, PEOPLE))
         kept.close_collection(agreement.fingerprint)
         yield kept
+
+
+@pytest.fixture
+def agreed():
+    return propose(mechanism="moment")
 
 
 def folder(path: Path) -> Path:
@@ -302,11 +307,6 @@ def test_one_receipt_folder_serves_several_agreements(agreement, tmp_path) -> No
 
 
 @pytest.fixture
-def agreed():
-    return propose(mechanism="moment")
-
-
-@pytest.fixture
 def backed_up(agreed, tmp_path) -> Path:
     """Backups of Monday and Tuesday, one person apart, of a store that is lost."""
     with Store(tmp_path / "store.db") as kept:
@@ -360,3 +360,144 @@ def test_back_up_in_the_middle_of_an_export(agreed, tmp_path, monkeypatch) -> No
             again.publish(agreed)
         with pytest.raises(InfeasibleError, match="restored from a backup"):
             export(again, agreed.fingerprint, tmp_path / "a.parquet")
+
+
+# ---- copies of a store
+
+
+def copied(store: Path, to: Path) -> Path:
+    """Copy a store's files as a backup of files does."""
+    to.mkdir(exist_ok=True)
+    for path in store.parent.glob(f"{store.name}*"):
+        shutil.copy(path, to)
+    return to / store.name
+
+
+@pytest.fixture
+def original(agreed, tmp_path) -> Path:
+    """A store that collects from 40 people."""
+    with Store(folder(tmp_path / "original") / "store.db") as kept:
+        kept.add(agreed, perturb_table(agreed, PEOPLE))
+    return tmp_path / "original" / "store.db"
+
+
+def publish(place: Path | str, agreed, late: Submissions | None = None) -> PublishedModel:
+    with Store(place) as kept:
+        if late is not None:
+            kept.add(agreed, late)
+        return kept.publish(agreed)
+
+
+def lose(store: Path) -> None:
+    store.parent.rename(store.parent.with_name("gone"))
+
+
+def test_a_plain_copy_of_a_store_is_refused(agreed, original, tmp_path) -> None:
+    """Seen before: the original published 41 people, and the copy 40."""
+    copy = copied(original, tmp_path / "copy")
+    assert publish(original, agreed, perturb_table(agreed, LATE)).count == 41
+    with pytest.raises(InvalidValueError, match="restore --moved"):
+        Store(copy)
+    with pytest.raises(InvalidValueError, match=r"original/store\.db.*could publish too"):
+        move_here(copy)
+    lose(original)
+    move_here(copy)
+    with Store(copy) as kept:
+        with pytest.raises(InfeasibleError, match="released from this store, or a copy"):
+            kept.publish(agreed)
+        with pytest.raises(InfeasibleError, match="released from this store, or a copy"):
+            export(kept, agreed.fingerprint, tmp_path / "a.parquet")
+
+
+def test_a_copy_of_the_same_people_gives_the_same_release(original, agreed, tmp_path) -> None:
+    copy = copied(original, tmp_path / "copy")
+    first = publish(original, agreed)
+    lose(original)
+    move_here(copy)
+    assert publish(copy, agreed).to_json() == first.to_json()
+
+
+def test_a_copy_and_an_export(original, agreed, tmp_path) -> None:
+    """The export of an unpublished collection is its release, also to the same file."""
+    copy = copied(original, tmp_path / "copy")
+    with Store(original) as kept:
+        kept.close_collection(agreed.fingerprint)
+        export(kept, agreed.fingerprint, tmp_path / "a.parquet")
+    lose(original)
+    move_here(copy)
+    with Store(copy) as kept:
+        kept.add(agreed, perturb_table(agreed, LATE))
+        kept.close_collection(agreed.fingerprint)
+        with pytest.raises(InfeasibleError, match="of this store or a copy"):
+            export(kept, agreed.fingerprint, tmp_path / "a.parquet")
+        with pytest.raises(InfeasibleError, match="released from this store, or a copy"):
+            kept.publish(agreed)
+    assert learn(agreed, tmp_path / "a.parquet").count == 40
+
+
+def test_a_store_that_a_backup_of_files_has_put_back(original, agreed, tmp_path) -> None:
+    """At its place, and yet another file: closed for good, or declared to be up to date."""
+    copy = copied(original, tmp_path / "copy")
+    publish(original, agreed, perturb_table(agreed, LATE))
+    lose(original)
+    shutil.copytree(copy.parent, original.parent)
+    with pytest.raises(InvalidValueError, match="restore --in-place"):
+        Store(original)
+    assert mark_restored(original) == (agreed.fingerprint,)
+    with Store(original) as kept, pytest.raises(InfeasibleError, match="restored from a backup"):
+        kept.publish(agreed)
+
+
+def test_a_store_that_is_moved_or_linked_goes_on(original, agreed, tmp_path) -> None:
+    """On its disk it stays the file that it was, whatever the way there is called."""
+    (tmp_path / "link").symlink_to(original.parent)
+    Store(tmp_path / "link" / "store.db").close()
+    (original.parent / "hard.db").hardlink_to(original)
+    Store(original.parent / "hard.db").close()
+    copy = copied(original, tmp_path / "copy")
+    with pytest.raises(InvalidValueError, match=r"original/store\.db.*could publish too"):
+        move_here(copy)
+    original.parent.rename(tmp_path / "new")
+    Store(tmp_path / "new" / "store.db").close()
+    assert publish(tmp_path / "new" / "store.db", agreed).count == 40
+
+
+def test_the_original_is_lost_but_its_release_is_known(agreed, original, tmp_path) -> None:
+    """Seen before: after `mv`, a restored store went on and published a second time."""
+    backup(original, tmp_path / "monday.db")
+    publish(original, agreed, perturb_table(agreed, LATE))
+    lose(original)
+    with pytest.raises(InvalidValueError, match="has been released"):
+        restore(tmp_path / "monday.db", tmp_path / "again.db", original_lost=True)
+    assert not (tmp_path / "again.db").exists()
+    restore(tmp_path / "monday.db", tmp_path / "again.db")
+    with (
+        Store(tmp_path / "again.db") as again,
+        pytest.raises(InfeasibleError, match="restored from a backup"),
+    ):
+        again.publish(agreed)
+
+
+def test_what_a_backup_holds_does_not_keep_the_rest_from_going_on(original, agreed, tmp_path):
+    other = propose(epsilon=2)
+    publish(original, agreed)
+    with Store(original) as kept:
+        kept.add(other, perturb_table(other, PEOPLE))
+    backup(original, tmp_path / "monday.db")
+    lose(original)
+    restore(tmp_path / "monday.db", tmp_path / "again.db", original_lost=True)
+    assert publish(tmp_path / "again.db", other).count == 40
+
+
+def test_a_copied_postgresql(places, agreed) -> None:
+    """A database made from another one is told by its number, as one from a dump is."""
+    url, copy = places.fresh(), places.fresh()
+    with Store(url) as kept:
+        kept.add(agreed, perturb_table(agreed, PEOPLE))
+    places.copy(url, copy)
+    assert publish(url, agreed, perturb_table(agreed, LATE)).count == 41
+    with pytest.raises(InvalidValueError, match="restore --moved"):
+        Store(copy)
+    move_here(copy)
+    with Store(copy) as kept, pytest.raises(InfeasibleError, match="from this store, or a copy"):
+        kept.publish(agreed)

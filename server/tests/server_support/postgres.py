@@ -125,12 +125,24 @@ class Places:
         )
         return self.server.replace("//postgres:@", f"//{name}:@")
 
+    def copy(self, one: str, other: str) -> None:
+        """Put what is in a store into another one, which is empty, as from a dump."""
+        source, target = (psycopg.conninfo.conninfo_to_dict(url)["user"] for url in (one, other))
+        tables = self.connection.execute(
+            "SELECT tablename FROM pg_tables WHERE schemaname = %s", [source]
+        )
+        for (table,) in tables.fetchall():
+            self.connection.execute(
+                f'DELETE FROM {target}."{table}"; '
+                f'INSERT INTO {target}."{table}" SELECT * FROM {source}."{table}"'
+            )
+
 
 def _said_by_a_new_store(url: str) -> list[tuple[str, Any]]:
     said: list[tuple[str, Any]] = []
 
     def listen(_: Any, _cursor: Any, words: str, given: Any, _context: Any, many: bool) -> None:
-        if not words.startswith("SELECT"):
+        if not words.startswith(("SELECT", "INSERT INTO settings")):  # each is another store
             said.extend((words, one) for one in (given if many else [given]))
 
     sa.event.listen(sa.Engine, "before_cursor_execute", listen)

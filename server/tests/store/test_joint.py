@@ -193,8 +193,6 @@ def test_shares_are_never_learned_from_alone(two) -> None:
     agreement, first, second, _ = two
     with pytest.raises(InfeasibleError, match="other database"):
         first.publish(agreement)
-    with pytest.raises(InfeasibleError, match="holds shares"):
-        first.compare_halves(agreement.fingerprint)
     with pytest.raises(InfeasibleError, match="opened as 'first'"):
         first.close_for_first(first.collection(agreement.fingerprint))
     assert second.status(agreement.fingerprint).state == "collecting"
@@ -306,7 +304,7 @@ def test_what_does_not_follow_is_refused(two) -> None:
     other = replace(moments, sums=np.array([1.0, 2.0, 3.0, 4.0, 6.0]))
     foreign = PublishedMoments(propose(epsilon=3), 9, np.arange(1.0, 6.0))
     moved = replace(model, weights=model.weights + 0.5)
-    stated = replace(model, refusal="We know nothing.", inference=(), liars=())
+    stated = replace(model, refusal="We know nothing.", inference=())
     for shown, published in (
         *((fewer, fewer.fit()), (other, model), (moments, other.fit(ridge=9.0))),
         *((fewer, model), (foreign, foreign.fit()), (foreign, model)),

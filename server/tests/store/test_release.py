@@ -115,7 +115,7 @@ def test_an_export_in_between_takes_the_release_over(agreement, store) -> None:
     found = release.outcome_of(fixed.now, *store._released(fixed.wave, None), [], end=True)
     assert store.hand_over(fixed.wave, "file") == (None, None)
     with pytest.raises(InfeasibleError, match="exported to 'file'"):
-        store.write(release.keep, fixed, found)
+        store.write(release.keep, fixed, found, store.record_of(fixed.wave))
     assert store.status(agreement.fingerprint).state == "closed"
     assert store.due() == []
     with pytest.raises(NotPublishedError):

@@ -14,7 +14,7 @@ from blurfit import protocol as tokens
 from blurfit.contributor.blur import perturb_table
 from blurfit.errors import ClosedError, InfeasibleError
 from blurfit_server.store.arrivals import RIGHTS, Bearer
-from blurfit_server.store.store import Store, backup, mark_restored, restore
+from blurfit_server.store.store import Store, backup, mark_restored, move_here, restore
 from server_support.sharing import drive
 from server_support.stores import at_once
 from support.plans import fill, plan
@@ -266,6 +266,8 @@ class TestAFileThatVanishes:
                 with pytest.raises(StorageError, match=r"store\.db-wal is gone"):
                     attempt()
             shutil.copy(folder / "store.db", folder / "saved.db")  # as a kill would leave it
+        (folder / "store.db").unlink()
+        move_here(folder / "saved.db")
         with Store(folder / "saved.db") as saved:
             assert saved.count(agreement) == 40
 

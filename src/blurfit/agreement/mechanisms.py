@@ -1,49 +1,29 @@
-"""What is sent, by whom and when: the two mechanisms, from terms to a contract and from a record to
-numbers, with the check of both; and the waves of a plan, with their maps and the lot.
+"""From terms to a contract, and from a record to numbers, for both mechanisms; the waves of a plan.
 
 | | `moment` | `input` |
 | --- | --- | --- |
 | a record becomes | products of its columns, or what a later wave's map makes of them | q and p |
 | what fixes that | public weights of the columns, or the map | the objective of one model |
 | what is published | the blurred sums, and any number of models | one model; its sums never are |
-| proved by | `blurfit.theory.moments` | `blurfit.theory.input_calibration` |
 
 Everything in a contract is a function of public facts: the schema, the terms, and for a later wave
-the map that follows from published releases. What is proposed is rounded to the safe side
-(`blurfit.theory.moments`); `require` checks by inequality that what is stated is enough.
+the map that follows from published releases. What is proposed is rounded to the safe side;
+`require` checks by inequality that what is stated is enough (`docs/theory/stated-numbers.md`).
 
-**A wave** is an agreement's place in a plan. A later one sends what its map makes of a record
+*A wave* is an agreement's place in a plan. A later one submits what its map makes of a record
 (`blurfit.theory.forms`). The map is public, and part of the agreement's fingerprint, which every
-submission carries: so no submission of a wave can come before its map. That the noise keeps the
-promise *whatever map is announced* is checked here and in `Agreement.verify`, before a record is
+submission carries: so no submission of a wave can come before its map. That the noise satisfies the
+guarantee whatever map is announced is checked here and in `Agreement.verify`, before a record is
 read; what else a wave states, by `blurfit.agreement.plan.Plan.require`.
 
-**Which wave a person is in** is decided by a lot, before anything is known of them.
+*The lot* (`Lot`; `docs/theory/waves.md`) decides which wave a person is in, before anything is
+known of them: by SHA-256 of their invitation and of the plan's fingerprint, or, if the plan is open
+to anyone, by a draw of their own program, which cannot be checked. Wave k waits for m_k people, and
+its noise is sized for n_k = ⌊(1 − c)·m_k⌋ honest ones. If a fraction a < c of the invited collude,
+more than c·m_k of m_k people drawn by chance do so with a probability of at most exp(−2m_k(c − a)²)
+(Hoeffding 1963). People who make or hand out invitations are trusted not to look at the wave.
 
-    invitation ─ SHA-256 ─► h ─ SHA-256 with the plan's fingerprint ─► u in [0, 1) ─► group
-                                                        0 ├─ m₁/m ─┼── m₂/m ──┼──── m₃/m ────┤ 1
-
-A wave is small, and its promise needs honest people *within it*. If whoever comes first were in the
-first wave, people who collude would come first: 10 % of all of them could be half of a wave of a
-fifth. So nobody chooses their wave, and each wave waits for more people than its noise needs.
-
-**By invitation.** The lot is a function of the invitation and of the plan, whose fingerprint is
-fixed before the first invitation is made. An invitation is 256 random bits, so whoever gets one can
-neither choose its group nor change it; a store, which keeps h alone, can check it. Two databases
-give a person one invitation each, and join them within a group. Whoever makes invitations, or hands
-them out, could look at the group before choosing a person: they are trusted not to, as they are
-trusted to invite real people, each of them once.
-
-**Open to anyone.** A contributor's own program tosses a coin (`blurfit.randomness`), and
-remembers it. Nobody can check a coin: whoever lies can choose their wave.
-
-**The margin.** m_k people are waited for, and the noise is sized for n_k = ⌊(1 − c)·m_k⌋ of them,
-where c is the share of colluders that the plan covers. If at most c·m_k of a wave's people collude,
-the number of the others is a whole number that is at least (1 − c)·m_k, so at least n_k. If a share
-a < c of all who are invited collude, a lot puts more than c·m_k of them among m_k people with a
-probability of at most exp(−2m_k(c − a)²) (Hoeffding, 1963, whose bound covers draws without
-replacement). That is said of people drawn from a wave's guests by chance: if twice as many are
-invited as are waited for, colluders who are quick weigh twice as much, in waves as without.
+Tests: `tests/agreement/test_plan.py`.
 """
 
 import hashlib
@@ -92,7 +72,7 @@ from blurfit.schema.table import listed
 from blurfit.theory import maps
 from blurfit.theory.coded import ONE, Code, CodedForm, Weighting
 from blurfit.theory.forms import Form, GaugeForm, JointForm, WaveForm
-from blurfit.theory.hazards import Announced, EventForm, HazardForm, HazardMap
+from blurfit.theory.hazards import EventForm
 from blurfit.theory.input_calibration import InputCalibration, calibrate
 from blurfit.theory.moments import MomentCalibration, calibrate_moment, rounded_up
 from blurfit.theory.planning import StageKind, Task
@@ -168,7 +148,7 @@ class Wave:
     number: int
     people: tuple[int, ...]
     follows: tuple[str, ...] = ()
-    chart: Announced | None = None
+    chart: maps.Announced | None = None
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Wave) and self.document() == other.document()
@@ -188,7 +168,7 @@ class Wave:
             return "joint"
         if isinstance(self.chart, maps.GaugeMap):
             return "gauge"
-        return "newton" if isinstance(self.chart, maps.NewtonMap | HazardMap) else "residual"
+        return "newton" if isinstance(self.chart, maps.NewtonMap) else "residual"
 
     @property
     def lot(self) -> Lot:
@@ -201,9 +181,7 @@ class Wave:
             raise InvalidValueError("Expected a map: the first wave has none, and sends products.")
         _refuse_other_targets(self.chart, schema)
         names = tuple(name for one in schema.questions for name in one.columns)
-        target = schema.target
-        time = names.index(target.time) if isinstance(target, TimeToEvent) else None
-        return wave_form(self.chart, names, kept_columns(schema), time)
+        return wave_form(self.chart, names, kept_columns(schema))
 
     def verify(self) -> None:
         """Refuse what no plan announces, before any record is read; the map is read afresh."""
@@ -297,8 +275,11 @@ def kept_columns(schema: Schema) -> tuple[int, ...]:
 def task_of(schema: Schema, *, counts: bool = False) -> Task:
     """Return what a plan for the schema's target learns; `counts` says that a number is a count."""
     target = schema.target
-    if isinstance(target, TimeToEvent) and not counts:
-        return "hazard"
+    if isinstance(target, TimeToEvent):
+        raise InvalidValueError(
+            f"Expected a number or a label as the target of waves, and {target.name!r} is a time "
+            "to an event: collect it in one wave."
+        )
     if isinstance(target, Categorical):
         raise InvalidValueError(
             f"Expected a number or a label as the target of waves, and {target.name!r} has "
@@ -314,21 +295,10 @@ def task_of(schema: Schema, *, counts: bool = False) -> Task:
     return "count"
 
 
-def _refuse_other_targets(chart: Announced, schema: Schema) -> None:
-    """Refuse Newton's quadratic of a loss that is not the target's: labels, counts or exits."""
+def _refuse_other_targets(chart: maps.Announced, schema: Schema) -> None:
+    """Refuse Newton's quadratic of a loss that is not the target's: labels, or counts."""
     target, loss = schema.target, chart.loss if isinstance(chart, maps.NewtonMap) else None
-    if isinstance(chart, HazardMap) != isinstance(target, TimeToEvent):
-        raise InvalidValueError(
-            f"Expected a hazard map for a time to an event, and for nothing else, and the target "
-            f"is {target.name!r}."
-        )
-    if isinstance(chart, HazardMap) and isinstance(target, TimeToEvent):
-        if len(chart.bands) != target.bands:
-            raise InvalidValueError(
-                f"Expected a map of {target.bands} bands, as the schema has, and got one of "
-                f"{len(chart.bands)}."
-            )
-    elif isinstance(loss, maps.PoissonNewton):
+    if isinstance(loss, maps.PoissonNewton):
         task_of(schema, counts=True)
         if isinstance(target, Numeric) and loss.count_bound != target.upper:
             raise InvalidValueError(
@@ -350,11 +320,10 @@ _OWN = {
     "gauge": {"scale", "features", "errors", "joint"},
     "logistic": _NEWTON,
     "poisson": {*_NEWTON, "count_bound", "curvature_bound", "gradient_bound"},
-    "hazard": {"bands", "events", "radius"},
 }
 
 
-def map_from_dict(entry: Mapping[str, Any]) -> Announced:
+def map_from_dict(entry: Mapping[str, Any]) -> maps.Announced:
     """Read the map of an agreement, and check it before any record is read."""
     if not isinstance(entry, Mapping):
         raise InvalidValueError(f"Expected a map to be a dict, got {type(entry).__name__}.")
@@ -366,8 +335,6 @@ def map_from_dict(entry: Mapping[str, Any]) -> Announced:
             f"Expected a {kind} map to have {sorted(expected)}, got {sorted(entry)}."
         )
     whitening = maps.Whitening.from_dict(entry)
-    if kind == "hazard":
-        return HazardMap(whitening, entry["bands"], entry["events"], entry["radius"])
     if kind == "residual":
         weights = entry["weights"]
         if not isinstance(weights, list) or len(weights) != 3:
@@ -388,14 +355,8 @@ def map_from_dict(entry: Mapping[str, Any]) -> Announced:
     return maps.NewtonMap(whitening, loss, *own)
 
 
-def wave_form(
-    chart: Announced, columns: tuple[str, ...], kept: tuple[int, ...], time: int | None = None
-) -> WaveForm:
-    """Return the form of a map; `time` is the column of a time until an event, if there is one."""
-    if isinstance(chart, HazardMap):
-        if time is None:
-            raise InvalidValueError("Expected a time to an event as the target of a hazard map.")
-        return HazardForm(chart, columns, kept, time)
+def wave_form(chart: maps.Announced, columns: tuple[str, ...], kept: tuple[int, ...]) -> WaveForm:
+    """Return the form of a map."""
     if isinstance(chart, maps.GaugeMap):
         return GaugeForm(chart, columns, kept)  # type: ignore[arg-type]
     return WaveForm(chart, columns, kept)

@@ -1,118 +1,37 @@
-"""The numbers that a contributor sends: what fixes them, how much noise they get, on which grid.
+"""The numbers that a contributor submits: weights, grid, screening and validity proofs.
 
-Both mechanisms send one vector. For `moment` it holds the products of all columns, weighted by
-public weights (`blurfit.theory.forms`); for `input` q and then p, which the model's objective
-gives (`blurfit.theory.losses`). Whatever carries, checks or adds submissions needs to know no more
-of them than the `NumberRun` that each belongs to. Each number is rounded to the safe side
-(`blurfit.theory.moments`) when it is proposed.
+Used when an agreement is proposed (`blurfit.agreement.mechanisms`) and when it is verified
+(`Agreement.verify`). A submission is one vector of consecutive `NumberRun`s, each with one grid;
+code that carries, checks or adds submissions needs to know no more. Each number is rounded to the
+safe side (`docs/theory/stated-numbers.md`).
 
-**The public grid on which noise is exact, and what the rounding to it costs.** Noise that is drawn
-in floating point can be recognised by its last bits. So whatever is sent is a multiple of a power
-of two that everyone knows, and the noise is a discrete Gaussian on those multiples. That has to be
-paid for:
+*Grid* (`docs/theory/grid.md`). Noise drawn in floating point can be recognised by its last bits. So
+every number is a multiple of a public power of two g, with discrete Gaussian noise of standard
+deviation s on these multiples. Rounding the k × k matrix of products moves two records apart by up
+to g·k ≤ ξΔ/2, and noise is calibrated for (1 + ξ)Δ, ξ = 2⁻¹¹ (`enlarged`). For g ≤ s/2⁹ and δ ≥
+10⁻³⁰ a thousandth of δ pays for discrete noise. With proofs the grid is coarser, g ≤ s/2⁵ and g ≤
+s√n/2¹¹, ξ = 2⁻⁷, and rounding is random. `input` pays besides for noise on its weights
+(`docs/theory/output-noise.md`).
 
-* *Rounding the record.* `input` rounds q and p towards zero, which never lengthens them; noise is
-  calibrated for bounds that are larger by the factor 1 + ξ, ξ = 2⁻¹¹. `moment` rounds the products
-  of z to the nearest multiples of one step g, so that each product of two records differs by up to
-  g more, and the matrix by up to g·k in the Frobenius norm, k its size. The step is such that this
-  is at most half of ξΔ; the other half is far more than what floating point adds to the products.
-  Noise is calibrated for a reach of (1 + ξ)Δ (`enlarged`).
-* *Discrete noise.* The sum of n discrete Gaussians of deviation s on a grid of step g ≤ s/2⁹
-  differs from one of deviation s√n by less than e^{−10⁶} (Canonne, Kamath and Steinke 2020; Poisson
-  summation), and that one from a rounded continuous Gaussian by a factor of 1 ± (g/s)²x²/(24n) at x
-  deviations: less than 10⁻⁴ where δ ≥ 10⁻³⁰. A thousandth of δ is kept back for it. (A tenth of
-  that pays for what the database refuses by its size, below.)
-* *Proofs* cost an upload of four bytes for each bit of each number, so there the grid is coarser:
-  g ≤ s/2⁵ and g ≤ s√n/2¹¹, and ξ = 2⁻⁷, of which again one half pays for rounding. For the sums the
-  argument above stands, since g is at most a 2¹⁰th of their noise off the diagonal too. For one
-  submission, seen by both databases together, discrete noise of deviation s is worth rounded normal
-  noise of variance s² − g²/12, up to terms of the order (g/s)⁴: by (g/s)²/24 less noise, 8·10⁻⁵ off
-  the diagonal, for which the other half of ξ pays forty times. The record is rounded at random,
-  ⌊x/g + u⌋ with u uniform and independent of it: given u, two records differ by up to g more for
-  each product; rounding all of n records to the nearest would add up to n·g/2. What that adds to
-  the variance of a number is at most g²/4, a 2000th of its noise's.
-* *What stands between the records and the weights* (`input`). There the theorem is about the exact
-  minimiser w(c) for a c = Σp̃ that is continuous. In fact c is on a grid, sums are rounded, and a
-  solver is never exact; on a grid, whoever knows the q̃ could tell two records apart by the lattice
-  of the weights. So each p̃ is dithered: a uniform multiple of a much finer step g is added to it
-  within its own step (post-processing). And what is published is w + X, rounded to multiples of b,
-  where X has independent Laplace coordinates of scale b, some millionth of η.
+*Screening* (`docs/theory/screening.md`). Except with probability γ an honest submission has
 
-  **Lemma.** If two vectors of weights differ by at most e, the laws of w + X differ by a factor of
-  at most e^{√d·e/b}: the density of X falls by e^{−‖x‖₁/b}, and ‖x‖₁ ≤ √d·‖x‖. ∎
+    ‖M̃‖_F² ≤ s²·χ²_k(R²/s²),      γ = min(10⁻¹², 10⁻⁴·δ/((1 + e^ε)·n)),
 
-  Nothing else is asked of the weights: they may lie on the sphere ‖w‖ = η, or be 0 because of l1.
-  Let κ ≤ λ_min(A + Δ_in·I). As w(c) is the solution of a variational inequality that is κ-strongly
-  monotone, a change of c by x and of A by E moves it by at most (‖x‖ + η‖E‖)/κ. Hence the weights
-  that the theorem speaks of and those to which X is added, coupled, differ by at most
+with χ²_k the noncentral quantile, R a bound on the k exact numbers and n the honest contributors.
+Rejecting longer submissions costs (1 + e^ε)·nγ of δ, a tenth of that thousandth. If ε is so large
+that γ would leave floating point, norms are not checked.
 
-      e = √d·g/(2κ)                      a continuous c, cut down to the grid
-        + 2⁻⁵³·N·(r_p + η·r_q²)/κ        sums that are rounded once (`blurfit.learning.sums`):
-                                         ‖c‖ ≤ N·r_p and ‖A‖_F ≤ N·r_q², r the screen's radii
-        + 2⁻⁴⁰·b                         the solver (`blurfit.learning.solver`), proved each time,
+*Validity proofs* (`docs/theory/validity-proofs.md`). Two databases cannot see the length of a
+shared vector v, in steps. With `proofs`, each contributor proves
 
-  and (ε', δ') for the theorem's w become (ε' + 2√d·e/b, e^{√d·e/b}·δ') for what is published. With
-  m = min(1, ε), g ≤ κb₀·2⁻¹²m/d makes the first part of 2√d·e/b at most 2⁻¹²m, and b ≥ b₀ ≈ 2⁻²⁰η
-  is raised with N until the second is; the third is far less. So 2⁻¹⁰ε is kept back for less than
-  2⁻¹¹·m + 2⁻³⁸√d, and e^{√d·e/b} costs a quarter of the thousandth of δ. κ is certain but for half
-  of it. b is a function of public facts: of the agreement, and of how many contributed.
+    Σ_j w_j·v_j² ≤ T = 2ᵐ·r²,    |v_j| ≤ 4ᵈ/2,    w_j = ⌊2ᵐ·c_j⌋,
 
-**How long an honest submission can be**, but for a probability γ that is accounted in δ:
+r the radius rounded up to eight binary digits, c_j how often number j counts in the norm, d digits.
+An agreement is rejected if r is within 10⁻⁶ of a rounding boundary (10⁻⁷ when read), or if any
+false proof could be accepted with probability above 2⁻⁴⁰, for 2⁸⁰ hashes and 2³² submissions.
 
-    ‖q̃‖² ≤ s_q²·χ²_d(R_q²/s_q²)      ‖p̃‖² ≤ s_p²·χ²_d(R_p²/s_p²)               (input)
-    ‖M̃‖_F² ≤ s²·χ²_k(R²/s²)                                                     (moment)
-
-where χ²_k(θ) is the noncentral quantile at probability γ, shared among the parts of a submission,
-s the deviation of one record's noise, and R bounds the k numbers without it. They are measured in
-the Frobenius norm, in which their noise is isotropic: off the diagonal it has the variance s²/2 and
-counts twice. Discrete noise and dither move a number by at most half a step, so each norm by less
-than step·√k, which is added to the radius.
-
-**What it costs to refuse what is longer.** To refuse by value is to cut the noise's tail. Without
-the cut the model is (ε, δ')-private; among the n honest contributors on whom that relies, the cut
-changes anything at all with probability at most nγ, so with it
-
-    P(S) ≤ P_uncut(S) + nγ ≤ e^ε·Q_uncut(S) + δ' + nγ ≤ e^ε·Q(S) + δ' + (1 + e^ε)·nγ.
-
-γ = min(10⁻¹², 10⁻⁴·δ/((1 + e^ε)·n)) keeps the last term within a tenth of the thousandth of δ that
-an agreement keeps back. Where ε is so large that γ would leave floating point, norms are not looked
-at.
-
-**On a coarse grid** (agreements with proofs) rounding the record at random moves a number by up to
-one step, and what discrete noise is worth has to be said. Its probability at x is at most
-
-    g·φ(x) ≤ e^{g²/24s²}·P(N(0, s²) is rounded to x),
-
-since its sum over the grid is at least s√2π/g (Poisson summation), and since by Jensen's inequality
-the mean of φ over the cell around x is at least φ(x)·e^{−g²/24s²}. So for all numbers together, off
-the diagonal with s²/2, no event is more than e^{Σ counts·g²/24s²} times as probable as with rounded
-normal noise: γ is divided by that, and one and a half steps are added instead of one.
-
-**What is proved of a shared submission**: its numbers are in range, its norm in the radius. Two
-databases that each have one share of a vector cannot see how long it is. Where an agreement has
-`proofs`, every contributor proves it to both of them together (`blurfit.proofs`), and neither
-learns anything else. The numbers v are whole steps of the grid, and what is proved is
-
-    Σ_j w_j·v_j² ≤ T = 2ᵐ·r²     r the radius in steps, rounded up
-    |v_j| ≤ 4ᵈ/2                  d digits to the base 4 are enough for r/√c_j, the longest number
-
-with w_j = ⌊2ᵐ·c_j⌋, c_j how often a number counts in the norm: m = 0 where these are whole numbers,
-else such that every w_j is at least 2⁸, so that a liar gains at most a 2⁻⁹th of the radius. An
-honest submission has Σ c_j·v_j² ≤ r² but with probability γ, and then Σ w_j·v_j² ≤ T.
-
-The radius is rounded up to eight binary digits, because everyone has to prove and to verify the
-very same T, and computers differ in the last digits of a quantile; T itself is rounded up to a
-multiple of three, which its digits need (`blurfit.proofs.prio3`). Where it is so close to being
-rounded otherwise that they could differ in more, an agreement is refused: within 10⁻⁶ of it by
-whoever proposes one, within 10⁻⁷ by whoever reads it.
-
-**How unlikely it is that a lie is believed.** With M inputs and gadget polynomials of degree
-4(p − 1) one proof is believed with probability at most M/|F| + 4p/(|F| − p) + 1/|F|: less than 2⁻⁵²
-for submissions of 119 numbers. There are `PROOFS` = 3 of them, each with its own randomness, as the
-draft asks for in this field (section 9.7). The joint randomness follows from hashes, so a liar may
-try as many vectors as she can hash: with 2⁸⁰ of them, and 2³² submissions, the probability that any
-lie is believed is below (2⁸⁰ + 2³²)·2⁻¹⁵⁶ = 2⁻⁷⁶ (`soundness`). An agreement is refused if that
-bound, for its own size, exceeds 2⁻⁴⁰.
+Tests: `tests/agreement/test_grid.py`, `test_numbers.py`, `test_proving.py`,
+`tests/theory/test_quantiles.py`.
 """
 
 import math
@@ -208,9 +127,7 @@ class Grid(Struct, frozen=True, forbid_unknown_fields=True):
         """Refuse steps that are no powers of two, or coarser than the budget allows by more than
         rounding, which would cost privacy that nothing pays for; or absurdly fine.
 
-        A 2⁻²⁴th beyond the budget is covered: of ξ one half pays for rounding the record, and the
-        other for far less; noise spans 2¹⁰ steps where 2⁹ are needed; and of what is kept back of ε
-        for `dither` half is spent.
+        A 2⁻²⁴th beyond the budget is covered (`docs/theory/grid.md`).
         """
         most = _coarsest(calibration, size=size, shared=shared, proofs=proofs)
         quadratic, linear, dither = self.quadratic, self.linear, self.dither
@@ -465,19 +382,17 @@ class PublicWeights:
         return cls(constant, tuple(columns))
 
 
-LIARS = 0.01  # the share of them for which every model says what they could do
 LARGEST_PROBABILITY = 1e-12
 PROVED_RADIUS = 1 + 2.0**-6  # by which factor what is proved may exceed the radius, at most
 SHARE = 1e-4  # of δ
 _LEAST_LOGARITHM = math.log(1e-290)
 
 
-def radii(agreement: "Agreement", probability: float | None = None) -> tuple[float, ...]:
+def radii(agreement: "Agreement") -> tuple[float, ...]:
     """Return the norm that an honest submission hardly ever exceeds, for each part of the
-    agreement: with at most this probability, or else with that of being refused.
+    agreement: with at most the probability of being refused.
     """
-    chosen = refusal_probability(agreement) if probability is None else probability
-    gamma = chosen / len(agreement.parts)
+    gamma = refusal_probability(agreement) / len(agreement.parts)
     return tuple(_radius(part, gamma) for part in agreement.parts)
 
 
@@ -493,23 +408,6 @@ def records_worth(agreement: "Agreement") -> float:
         radius / part.bound for radius, part in zip(radii(agreement), agreement.parts, strict=True)
     ]
     return max(reach[0] ** 2, *reach) if len(reach) > 1 else reach[0]
-
-
-def push_of_liars(agreement: "Agreement", count: int, share: float = LIARS) -> float:
-    """Return how far so large a share of `count` contributors can push the matrix of a `moment`
-    release away from what the others' sums make of it, in the Frobenius norm.
-
-    A liar adds any numbers within the radius r, and, being counted, the entries of zzᵀ that
-    everybody knows, of norm k: √(r² + k²) in all. Sums of groups are added up with a gain f, by
-    which a push grows at most: √(f²r² + k²). With proofs the radius is rounded up; without them
-    there is no bound.
-    """
-    if agreement.databases and not agreement.proofs:
-        return math.inf
-    (radius,), form = radii(agreement), agreement.form
-    radius *= PROVED_RADIUS if agreement.proofs else 1.0
-    known = np.linalg.norm(form.matrix(np.zeros(form.width), 1))
-    return share * count * math.hypot(form.gain * radius, float(known))
 
 
 def _radius(part: NumberRun, gamma: float) -> float:

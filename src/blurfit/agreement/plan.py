@@ -4,25 +4,23 @@
       │                                      ├─ next_agreement (blurfit.model.course) ─► wave 2 ─► …
       └──────────────────────────────────────┘
 
-It has the schema, the promise, how many waves there are at most, what each of them sends, how many
-people it waits for and how many of these must be honest, and by which version of the rule the next
-map is found from the releases so far. Which waves there are follows from public facts alone
-(`blurfit.theory.planning.choose_plan`); releases decide the maps, and nothing else.
+It has the schema, the guarantee, how many waves there are at most, what each of them submits, how
+many people it waits for and how many of these must be honest, and by which version of the rule the
+next map follows from the releases so far. Which waves there are follows from public facts alone
+(`blurfit.theory.planning.choose_plan`); releases decide the maps, and nothing else. An agreement by
+itself has the same interface, as the course of one wave (`Agreed`).
 
-**One interface.** An agreement by itself is the course of one wave, whose fingerprint is its own;
-a plan is one of K waves. Whoever collects, sends or follows either (`Agreed`) need not know which.
+The plan states the first wave's weights, noise and grid, so every reader has the same first
+agreement, byte by byte. A later wave's agreement is announced with its map and its noise, and all
+others check it against the plan by `Plan.require`; it is never computed a second time, since
+another machine would round otherwise.
 
-**Documents state, readers check.** The plan states the first wave's weights, noise and grid, so
-whoever reads it has the same first agreement, byte by byte. A later wave's agreement is announced
-by whoever collects, with its map and its noise, and everybody else checks it against the plan by
-`Plan.require`: nobody makes it a second time, since another machine would round otherwise.
-
-**Who is promised what.** A person is in one wave, and that wave's noise keeps the whole (ε, δ) for
-her; by the theorem of `blurfit.theory.planning` so does everything that is ever published under the
-plan. Which wave that is a lot decides, and how many of a wave's people may collude the plan states
-(`blurfit.agreement.mechanisms`). Whoever took part in two waves would have √2 times the μ:
-`Agreement.once` is the name under which contributors remember that they took part, and it is the
-plan's.
+Guarantee (`docs/theory/waves.md`): a person is in one wave, and that wave's noise satisfies the
+whole (ε, δ) for them; so does everything that is ever published under the plan, for every map that
+`Plan.require` and `Agreement.verify` accept, if at most the stated fraction of each wave's people
+collude. A person who took part in two waves would have √2 times the μ: `Agreement.once` is the name
+under which contributors remember that they took part, and it is the plan's. Tests:
+`tests/agreement/test_plan.py`, `tests/theory/test_waves.py`.
 """
 
 import math
@@ -61,7 +59,7 @@ from blurfit.errors import InvalidValueError, NotCertifiedError, whole
 from blurfit.schema.schema import Schema
 from blurfit.theory import gaussian, planning
 from blurfit.theory.gaussian import mu_of
-from blurfit.theory.hazards import Announced
+from blurfit.theory.maps import Announced
 from blurfit.theory.moments import BEYOND, ModelGuarantee, MomentCalibration, Neighbours, at_most
 
 RULE = 1  # of how a map follows from releases: `blurfit.learning.waves`
@@ -284,17 +282,7 @@ class Plan(Fingerprinted):
 
         Everything but the noise and the map is compared with what the plan states; the noise may be
         no larger than the plan's promises need, but for rounding. The first wave is what the plan
-        states, to the last byte.
-
-        **Why that is enough.** `Agreement.verify` finds that the noise keeps the agreement's (ε, δ)
-        for everyone in the wave, whatever the map is (`blurfit.theory.forms`). These are the
-        plan's, by comparison, as are how many people and how many honest ones it waits for, the
-        neighbours and what one submission keeps; so each wave by itself keeps what the plan
-        promises, and all of them together do (`blurfit.theory.planning`), since `Agreement.once`
-        lets a person take part in one. Nothing that a contributor is told, or relies on, is left
-        for the announcer to choose: questions, databases, who may take part, keys and noise of the
-        databases are stated in both. Too large a noise would harm nobody's privacy, and the model
-        alone; so would a bad map. ∎
+        states, to the last byte. Why that is enough: `docs/theory/waves.md`.
         """
         _require_wave(self, agreement)
 
@@ -430,13 +418,11 @@ def _would_break(mu: float, epsilon: float, delta: float | None) -> bool:
 class HeldWaves:
     """The waves of a fit, in their order: every row is in every wave, and the waves share one μ.
 
-    **A fit spends μ once, however many waves there are.** Wave k keeps μ_k = √f_k·μ for every fixed
-    past, whatever map is announced, and maps are functions of earlier releases; Σf_k = 1. By
-    adaptive composition all releases together are μ-GDP, and with what each of them keeps back for
-    discrete noise they are (ε, δ)-DP (`blurfit.theory.planning` has both proofs). Each release is
-    an agreement of its own, which states what it keeps by itself: (ε_k, f_kδ). A wave between the
-    first and the last may read one of each k rows, k public: whoever is not read loses nothing, and
-    the others no more than in a wave of all rows.
+    Wave k is μ_k-GDP, μ_k = √f_k·μ with Σf_k = 1, for every fixed past, whatever map is announced;
+    all releases together are μ-GDP, and with what each of them reserves for discrete noise they are
+    (ε, δ)-DP (`docs/theory/waves.md`). Each release is an agreement of its own, which states what
+    it keeps by itself: (ε_k, f_kδ). A wave between the first and the last may read one of each k
+    rows, k public.
 
     Contributors send once, and are divided among waves (`Plan`). The course is the same
     (`blurfit.model.course`); what differs is who is in a wave, and how much of μ it has.
@@ -480,11 +466,7 @@ class HeldWaves:
 
     @cached_property
     def strides(self) -> tuple[int, ...]:
-        """Of how many rows each wave reads one (`blurfit.theory.planning`). Hazards are always of
-        all rows: a step leaves the square of the start's error.
-        """
-        if self.task == "hazard":
-            return (1,) * len(self)
+        """Of how many rows each wave reads one (`blurfit.theory.planning`)."""
         p = len(kept_columns(self.schema))
         return planning.strides_of(self.kinds, self.mus, self.in_all.quorum, p)
 

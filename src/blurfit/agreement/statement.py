@@ -1,12 +1,11 @@
-"""What a release promises, as data: numbers, caveats, conditions, and who could see a record.
+"""The guarantee of a release, as data: numbers, caveats, conditions, and who could see a record.
 
-Every paper about a release is written from its `Promise`: the statement, the registry's entry, the
-card, summaries, `blurfit show`, `blurfit verify` and what scripts read. So two rules stand in one
-place.
+Every text about a release is written from its `Promise`: the statement, the registry's entry, the
+card, summaries, `blurfit show`, `blurfit verify` and what scripts read. Two rules stand here alone:
 
-* **Where a caveat stands, nothing is promised.** ε and δ are None then, and so is what a single
-  submission keeps: no paper can print a number that does not hold.
-* **Who could see a record** decides against whom anything is promised:
+* **With a caveat there is no guarantee.** ε and δ are None then, and so is the guarantee of a
+  single submission: no text can print a number that does not hold.
+* **Who could see a record** decides against whom anything is guaranteed:
 
 | `seen_by` | how the records came together | who could see one |
 | --- | --- | --- |
@@ -14,28 +13,14 @@ place.
 | "collector" | blurred, and sent to one database | that database, each blurred submission |
 | "holder" | rows that somebody held: `fit(X, y)`, a table blurred by its owner | the holder, all |
 
-**The theorem and its premise.** Each contributor's noise has the n-th part of the variance σ² that
-the promise needs, n the quorum. Somebody who knows the noise of all but k of the contributors, and
-the records of all but one, is left with variance kσ²/n. So for one honest person the promise holds
-if k ≥ n: if besides them n − 1 others added the noise agreed on and keep it to themselves. Nothing
-that is sent shows whether they did. What the count says about it depends on who may take part:
+The premise (`docs/theory/honest-quorum.md`): the guarantee against readers holds for an honest
+person if n − 1 others, n the quorum, added the agreed noise and keep it to themselves. No
+submission shows whether they did. If people are "invited", it holds if n of those whom the
+organiser invited are honest; if "anyone" may take part, the count says nothing about it. A person
+who reads submissions from files, or puts them into a store themselves, vouches for them.
 
-* "invited": each submission used up an invitation, so the premise holds if n of the people whom the
-  organiser invited are honest.
-* "anyone": nothing. One sender with n − 1 submissions knows all noise but the victim's own, who
-  then has their own submission's μ and no more.
-
-What is read from files, or put into a store by whoever holds it, is vouched for by that person, who
-takes the place of invitations.
-
-**The picture of a promise.** Somebody who knows everything but one answer tests two hypotheses
-about it. If they may be wrong with probability α where the first is true, then where the second is
-true they are right with probability at most
-
-    readers of what is published    min(1, e^ε·α + δ, 1 − e^{−ε}(1 − δ − α))
-    whoever sees one submission     Φ(Φ⁻¹(α) + μ)
-
-(Kairouz, Oh, Viswanath 2015; Dong, Roth, Su 2022). The diagonal is guessing.
+The curves (`docs/theory/guessing.md`) show how often an attacker who knows everything but one
+answer is right. Tests: `tests/agreement/test_statement.py`.
 """
 
 from collections.abc import Sequence
@@ -271,9 +256,9 @@ def guesses_in_words(guarantee: ModelGuarantee, mu: float | None, what: str) -> 
     )
 
 
-def guesses_from_submission(local: LocalGuarantee, who: str = "Whoever runs the database") -> str:
+def guesses_from_submission(local: LocalGuarantee) -> str:
     """Return how well one answer could be guessed from a single submission, in the worst case."""
-    hundred = in_hundred(right_by_gaussian(local.mu))
+    who, hundred = "Whoever runs the database", in_hundred(right_by_gaussian(local.mu))
     if hundred >= 100:
         return f"{who} could, in the worst case, tell two answers apart almost every time."
     return f"{who} could do so at most {hundred} times in 100."

@@ -1,4 +1,4 @@
-"""Terms: what may be chosen about a collection, one list, from which every way to choose is made;
+"""Terms: what may be chosen about a collection, in one list from which every way to choose is made;
 and the two databases between which trust may be shared.
 
 `Agreement.propose`, the options of `blurfit agree`, the [terms] of a plan's file, the form of the
@@ -6,18 +6,10 @@ administration page and the service's description all take these fields; each fi
 the help that people read. What terms need is checked when they are chosen, and again when an
 agreement is verified.
 
-**Shared trust.** Each contributor's blurred numbers, in whole steps of the grid, are a vector v.
-The first database gets v + mask mod 2⁶⁴, the second the seed of the mask
-(`blurfit.messages.submissions`). What they find together is Σv mod 2⁶⁴, and it is Σv itself if |Σv|
-< 2⁶³. Both of these are checked when an agreement is made, and by everyone who receives one:
-
-* **Fine enough.** Every number's noise has a deviation of at least 2¹⁰ steps, so that the noise is
-  as good as continuous and what the grid costs is paid for (`blurfit.agreement.numbers`).
-  With proofs the noise of the sums has.
-* **Coarse enough.** An honest |vⱼ| is at most B = (R + 40s)/g + 1: R bounds the record's own number
-  (all of them together in the Frobenius norm), s is the deviation of its noise, g the step, and
-  rounding adds at most one. Noise leaves ±40s with probability below 2e^{−800}. So 2³²
-  contributors cannot overflow if 2³²·B < 2⁶³, that is B < 2³¹.
+Two databases add shares mod 2⁶⁴. Their sum is exact if every honest number is at most B < 2³¹
+steps, for up to 2³² contributors, and the noise is paid for if it spans at least 2¹⁰ steps (with
+proofs, that of the sums). Both are checked when an agreement is made, and by everyone who receives
+one (`docs/theory/grid.md`).
 """
 
 import ipaddress
@@ -252,10 +244,9 @@ def require_together(
             "no proofs with a time to an event as the target: they are about products of answers.",
         ),
         (
-            exits and served and getattr(agreed, "wave", None) is not None,
-            "one wave for a time to an event at a service: its page does not compute log-odds of "
-            "an event. Collect waves of them in files (`blurfit contribute --out`, `blurfit "
-            "learn`), or propose one wave, from which additive hazards and curves follow.",
+            exits and getattr(agreed, "wave", None) is not None,
+            "one wave for a time to an event as the target: additive hazards, curves and tests "
+            "follow from it.",
         ),
         (
             exits and served and agreed.diaries,

@@ -1,14 +1,14 @@
 """Learn from files of submissions: a lake that was exported from several databases, or that bulk
 contributors wrote.
 
-    files ─ scan (check, add) ─► sums, suspects ─ tell apart ─► totals ─ learn ─► receipts
+    files ─ scan (check, add) ─► sums, suspects ─ tell apart ─► totals ─ learn ─► record
 
 Every row is checked as the service checks an arrival (`Screen`), every identifier counts once, and
 sums are exact, so the model is the one that a store would publish of the same submissions, to the
 last bit, whatever the files, their order, and who did the work. And there is one release, as from a
-store (`blurfit.model.release`, `blurfit.files.receipts`). Where the agreement has noise of the
-database itself, whoever learns draws it, once, and the receipt says so: of two that learn at the
-same time one receipt stays, and with it one noise.
+store (`blurfit.model.release`, `blurfit.release_record`). Where the agreement has noise of the
+database itself, whoever learns draws it, once: of two that learn at the same time one receipt
+stays, and with it one noise.
 
 **Waves.** Each wave of a plan is released once, like any collection of files. Its agreement is the
 announced one, which its files carry; it is checked to follow from the plan and from the releases
@@ -27,9 +27,7 @@ import numpy as np
 from blurfit.agreement.agreement import Agreement
 from blurfit.errors import ConflictError, Progress, silent
 from blurfit.files.engines import Engine
-from blurfit.files.receipts import Receipts
 from blurfit.files.scan import (
-    Identity,
     Parts,
     Spill,
     Stretch,
@@ -48,6 +46,7 @@ from blurfit.learning.sums import Totals, total
 from blurfit.messages.files import SubmissionFile, rows_at_once
 from blurfit.model.release import Release
 from blurfit.randomness import with_database_noise
+from blurfit.release_record import Identity, ReleaseRecord
 
 GROUPS_AT_ONCE = 4  # as large as ours are: 32 MiB of rows a task
 
@@ -154,8 +153,8 @@ def release_files(
     places = find(words)
     with ThreadPoolExecutor(8) as pool:
         files = list(pool.map(identify, places))
-    receipts = Receipts.of(agreement.fingerprint, places, files, receipt)
-    if (found := receipts.find()) is not None:
+    record = ReleaseRecord.of_files(agreement.fingerprint, places, files, receipt)
+    if (found := record.find()) is not None:
         return found
     work = Work.of(agreement, places, files)
     with scanned(agreement, work, engine, progress) as (totals, _):
@@ -167,7 +166,7 @@ def release_files(
                     "again."
                 )
         release = _release(agreement, work, totals)
-        return receipts.record(release, database_noise=agreement.database_noise)
+        return record.record(release)
 
 
 def _release(agreement: Agreement, work: Work, totals: Totals) -> Release:

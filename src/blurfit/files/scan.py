@@ -50,22 +50,10 @@ from blurfit.data import BoolArray, ByteArray, FloatArray, WordArray
 from blurfit.errors import ConflictError, InvalidValueError, optional
 from blurfit.learning.sums import Screen, block_sums, merged, rows_that_add_exactly
 from blurfit.messages.files import SUFFIXES, SubmissionFile
+from blurfit.release_record import Identity
 
 _HEAD, _TAIL = 2**16, 2**20
 _AT_ONCE = 2**24  # bytes of a file over HTTP
-
-
-@dataclass(frozen=True, order=True)
-class Identity:
-    """Tell a file from another without reading all of it.
-
-    `digest` is SHA-256 of its first 64 KiB and its last MiB: random names, noise, and where
-    everything lies.
-    """
-
-    name: str
-    size: int
-    digest: str
 
 
 def find(words: Iterable[str]) -> list[str]:
@@ -108,7 +96,11 @@ def open_stream(place: str) -> Any:
 
 
 def identify(place: str) -> Identity:
-    """Return the identity of the file at a place."""
+    """Tell a file from another without reading all of it.
+
+    Its digest is SHA-256 of its first 64 KiB and its last MiB: random names, noise, and where
+    everything lies.
+    """
     with open_stream(place) as stream:
         size = stream.seek(0, os.SEEK_END)
         size = stream.tell() if size is None else size

@@ -1,4 +1,4 @@
-"""Choose by forecast, before anyone is asked: free terms, and how much liars may move.
+"""Choose by forecast, before anyone is asked: free terms.
 
 **Free terms** cost no privacy to choose, as long as no record of the collection is read. For
 `moment` these are the public weights: the constant's, the target's, and those of numbers against
@@ -6,10 +6,6 @@ those of other features. For `input` they are the weight bound η, the split of 
 local budget that q gets, and the ridge l2. All candidates meet the same luck (common random
 numbers), and the winner is compared with the defaults on fresh luck: it is kept only if it is
 better there too.
-
-**Liars.** The sums that a public population would send without any noise stand for the published
-ones, and `blurfit.learning.inference` says how far a push moves each coefficient. For a plan of
-waves, some courses are simulated, noise included, and their models say it themselves.
 """
 
 import math
@@ -22,22 +18,15 @@ from scipy.special import expit, logit
 
 from blurfit import errors
 from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.numbers import LIARS, push_of_liars
-from blurfit.agreement.plan import Plan
 from blurfit.agreement.terms import Mechanism
 from blurfit.forecast import sweep
-from blurfit.forecast.population import People, Population, Samples
-from blurfit.learning.inference import Pull
-from blurfit.learning.sums import JointSums
-from blurfit.schema.schema import Numeric, Schema, units
-from blurfit.simulation import fit_in_waves
-from blurfit.theory.forms import JointForm
+from blurfit.forecast.population import People, Samples
+from blurfit.schema.schema import Numeric, Schema
 from blurfit.theory.gaussian import Point, descend
 from blurfit.theory.input_calibration import InputCalibration
 
 EVALUATIONS = 70
 TUNING_DRAWS = 48
-GOALS = ("error", "upper")
 
 
 @dataclass(frozen=True)
@@ -62,16 +51,14 @@ def advise(
     mechanism: Mechanism,
     local_epsilon: float | None = None,
     terms: Mapping[str, Any] | None = None,
-    goal: str = "error",
     seed: int = 0,
     progress: errors.Progress = errors.silent,
 ) -> Advice:
-    """Return the terms that minimise the expected error (or, goal="upper", the band's upper end).
+    """Return the terms that minimise the expected error.
 
     What is in `terms` is fixed. Searched are `constant` and `weights` for moment; l2,
     `weight_bound`, `split` and, with a local target, `local_share` for input.
     """
-    errors.one_of(GOALS, goal=goal)
     fixed = dict(terms or {})
 
     luck = [Samples(sweep.fitting(schema, population), TUNING_DRAWS, seed + k) for k in range(2)]
@@ -101,7 +88,7 @@ def advise(
         except errors.BlurfitError:
             return math.inf
         missing = math.isnan(seen.error) or seen.refused > 0
-        return math.inf if missing else math.log(float(getattr(seen, goal)))
+        return math.inf if missing else math.log(seen.error)
 
     found = chosen(descend(value, _write(start), steps=EVALUATIONS, reach=0.6, tolerance=0.02))
     before, after = tried({}, fresh=True), tried(found, fresh=True)
@@ -110,7 +97,7 @@ def advise(
             f"Expected contributors={contributors} to give a model: {before.reason}. Take "
             "more contributors, or mechanism='moment'."
         )
-    if not getattr(after, goal) < getattr(before, goal):
+    if not after.error < before.error:
         return Advice({}, before, before)
     return Advice(found, before, after)
 
@@ -171,56 +158,3 @@ def _read(terms: Mapping[str, float], point: Point) -> dict[str, float]:
         name: float(f"{expit(v) if name in _SHARES else math.exp(min(v, 700.0)):.3g}")
         for name, v in values
     }
-
-
-COURSES = 8  # that are simulated of a plan
-
-
-def moved_by_liars(
-    agreement: Agreement, population: People, share: float = LIARS
-) -> dict[str, float]:
-    """Return by how much this share of liars could move each coefficient, in the user's units;
-    infinite where there is no bound.
-    """
-    errors.inside_unit_interval(share=share)
-    form = agreement.form if agreement.shows_sums else None
-    joint = isinstance(form, JointForm)
-    if not joint or not isinstance(population, Population) or population.outputs > 1:
-        raise errors.InfeasibleError(
-            "Expected an agreement by moment, with one number or label as the target, no groups, "
-            "no weights and no later wave: for others this is not forecast. A plan is forecast as "
-            "a whole."
-        )
-    assert isinstance(form, JointForm)
-    count, schema = agreement.quorum, agreement.schema
-    matrix = count * form.scale[:, None] * population.products * form.scale
-    told = units(schema, schema.target.name, schema.default_predictors(schema.target.name))
-    sums = JointSums(form.columns, form.constant, count, (matrix + matrix.T) / 2, 0.0)
-    try:
-        pull = Pull.of_line(sums.submodel(schema.target.name, told.names[1:]))
-    except np.linalg.LinAlgError:  # some columns are always the same
-        return dict.fromkeys(told.names, math.inf)
-    found = pull.through(told.matrix[:, told.places]).moved(push_of_liars(agreement, count, share))
-    return dict(zip(told.names, found.tolist(), strict=True))
-
-
-def moved_in_waves(plan: Plan, population: People, seed: int = 0) -> dict[str, float]:
-    """Return the same for a plan's model, its quorum met exactly: the median of some courses."""
-    generator = np.random.default_rng(seed)
-    each: list[dict[str, float | None]] = []
-    for _ in range(COURSES):
-        drawn = generator.integers(0, len(population.rows), plan.terms.quorum)
-        try:
-            model = fit_in_waves(plan, population.rows[drawn, 1:], generator).model
-        except errors.InfeasibleError:
-            continue
-        each += [dict(one) for one in model.liars]
-    if not each:
-        raise errors.InfeasibleError(
-            "None of the simulated courses of this plan gave standard errors, without which this "
-            "is not forecast: raise the quorum or epsilon."
-        )
-    values = {
-        name: [math.inf if (v := one[name]) is None else v for one in each] for name in each[0]
-    }
-    return {name: float(np.median(ones)) for name, ones in values.items()}

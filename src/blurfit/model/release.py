@@ -25,14 +25,14 @@ The right to the first release is in one place at a time, and is used once:
 | a store collects, or is closed | the store |
 | it publishes | nobody, unless with the same mark, which every file that it exports carries |
 | it exports, unpublished | whoever has the file; the store never publishes, nor exports again |
-| a model is learned from files | nobody, unless from files of the same contents: receipts tell |
+| a model is learned from files | nobody, unless from files of the same contents |
 | a backup is restored | the original; or the restored store, if the original is lost |
 
 By induction over these steps there is at most one set for each store and everything exported from
-it. **A copy is enough to break this**: nothing tells two copies of a store from each other, or what
-somebody learns from a copy of a file under another account, on another machine, or with its rows in
-a new file. Where the database adds noise of its own, a copy of the *same* set is enough, since
-whoever learns from it draws that noise anew: k releases have its variance divided by k.
+it, as long as all of them are used with one record (`blurfit.release_record`). **A copy is enough
+to break this** under another account, on another machine, or with the rows of a file in a new one.
+Where the database adds noise of its own, a copy of the *same* set is enough, since whoever learns
+from it draws that noise anew: k releases have its variance divided by k.
 
 **Refused for ever.** If the sums allow no model (for `input` an event that the guarantee excludes),
 that is the outcome: to try again with a few more would be a second release. Below the quorum
@@ -61,9 +61,8 @@ from blurfit.data import FloatArray, fixed, read_json, software
 from blurfit.learning.solver import enclose, minimise
 from blurfit.learning.sums import JointSums, Statistics, Totals
 from blurfit.messages.signing import Signature, about_release, is_signed
-from blurfit.model.course import Path as CoefficientPath
-from blurfit.model.course import fit, path
 from blurfit.model.effects import standardised
+from blurfit.model.fitting import CoefficientPath, coefficient_path, fit_formula
 from blurfit.model.groups import ByGroup, fit_common
 from blurfit.model.model import PublishedDocument, PublishedFile, PublishedModel, as_text
 from blurfit.model.summary import plot_moments
@@ -73,7 +72,7 @@ from blurfit.schema.formulas import Formula, parsed
 from blurfit.theory import forms
 from blurfit.theory.coded import CodedForm
 from blurfit.theory.forms import JointForm
-from blurfit.theory.hazards import EventForm, HazardForm
+from blurfit.theory.hazards import EventForm
 from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.losses import LogisticLoss
 from blurfit.theory.moments import MomentCalibration
@@ -84,17 +83,6 @@ OF_EXITS = (
     "These are sums of who left when: moments.survival(), or `blurfit fit moments.json`, tells "
     "hazards, curves and tests from them."
 )
-OF_HAZARDS = (
-    "These are sums of a later wave of who left when: Course.survival() of the plan and its "
-    "releases, or `blurfit fit MOMENTS --plan PLAN --release EARLIER`, tells log-odds from them."
-)
-
-
-def without_a_model(agreement: Agreement) -> str:
-    """Return why sums have no model of their own, and what follows from them instead."""
-    if isinstance(agreement.form, HazardForm):
-        return OF_HAZARDS
-    return OF_EXITS
 
 
 class MomentsDocument(PublishedDocument, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -200,8 +188,8 @@ class PublishedMoments(PublishedFile, Asked):
     def joint(self) -> JointSums:
         """The blurred Σzzᵀ, and the law of its noise."""
         form = self.agreement.form
-        if isinstance(form, EventForm | HazardForm):
-            raise errors.InfeasibleError(without_a_model(self.agreement))
+        if isinstance(form, EventForm):
+            raise errors.InfeasibleError(OF_EXITS)
         if form.joint is None:
             raise errors.InfeasibleError(
                 "These are the sums of a later wave, under the map that it announced: learn from "
@@ -270,7 +258,9 @@ class PublishedMoments(PublishedFile, Asked):
                     "what is shrunk there, and the errors, follow from the noise."
                 )
             return fit_common(self, asked)
-        return fit(self, asked, ridge=ridge, lasso=lasso, uneven=uneven)
+        return self.modelled(
+            asked, **fit_formula(self, asked, ridge=ridge, lasso=lasso, uneven=uneven)
+        )
 
     def modelled(self, asked: Formula, **told: Any) -> PublishedModel:
         """Return a model that was found from these sums, under their promise."""
@@ -283,17 +273,15 @@ class PublishedMoments(PublishedFile, Asked):
 
     def survival(self) -> SurvivalModel:
         """Return hazards, survival curves and tests, where exits were sent."""
-        if isinstance(self.agreement.form, HazardForm):
-            raise errors.InfeasibleError(OF_HAZARDS)
         return SurvivalModel.of(self)
 
     def ridge_path(self, formula: str | None = None, **options: Any) -> CoefficientPath:
-        """Coefficients over a grid of ridges: see `blurfit.model.course.path`."""
-        return path(self, self.formula(formula), "ridge", **options)
+        """Coefficients over a grid of ridges: see `blurfit.model.fitting.coefficient_path`."""
+        return coefficient_path(self, self.formula(formula), "ridge", **options)
 
     def lasso_path(self, formula: str | None = None, **options: Any) -> CoefficientPath:
-        """Coefficients over a grid of lasso penalties: see `blurfit.model.course.path`."""
-        return path(self, self.formula(formula), "lasso", **options)
+        """Coefficients over a grid of lassos: see `blurfit.model.fitting.coefficient_path`."""
+        return coefficient_path(self, self.formula(formula), "lasso", **options)
 
     def by_group(self) -> ByGroup:
         """Return what is told of each group, where the agreement has groups: a model in each, and
@@ -451,7 +439,7 @@ def refuse_below_quorum(agreement: Agreement, count: int) -> None:
         )
 
 
-ALIKE, ALIKE_IF_SAMPLED = 1e-6, 0.1  # how far two machines may be apart in one model's numbers
+ALIKE = 1e-6  # how far two machines may be apart in one model's numbers
 
 WITHOUT_A_MODEL = (
     "A wave is published as its sums, and has no model of its own: learn from all releases of its "
@@ -477,7 +465,7 @@ class Release:
         if agreement.is_later_wave or agreement.sums_alone:
             agreement.verify()
             moments = moments_of(agreement, totals, held=held).to_json()
-            reason = without_a_model(agreement) if agreement.sums_alone else WITHOUT_A_MODEL
+            reason = OF_EXITS if agreement.sums_alone else WITHOUT_A_MODEL
             return cls(moments=moments, refusal=reason)
         try:
             model = learn(agreement, totals, allow_unproved=True, held=held).to_json()
@@ -536,16 +524,10 @@ def is_model(text: str, again: PublishedModel) -> bool:
 def alike(stated: PublishedModel, again: PublishedModel) -> bool:
     """Return whether a model is the one that was learned again from the same sums.
 
-    Machines round differently, so numbers may differ by `ALIKE` of themselves. Where noise
-    dominates, weights are found by sampling (`blurfit.learning.shrinkage`), and another rounding
-    takes another path: there they are compared to a tenth. No promise depends on it.
+    Machines round differently, so numbers may differ by `ALIKE` of themselves. No promise depends
+    on it.
     """
     one, other = stated.to_dict(), again.to_dict()
-    if "posterior" in again.method and stated.weights.shape == again.weights.shape:
-        apart = float(np.abs(stated.weights - again.weights).max())
-        if apart > ALIKE_IF_SAMPLED * (1 + float(np.abs(again.weights).max())):
-            return False
-        one |= {name: other[name] for name in ("weights", "coefficients")}
     return _alike(one | {"software": None}, other | {"software": None})
 
 

@@ -1,86 +1,48 @@
-"""Prove that a shared vector is short, between two databases, as Prio3 does: fully linear proofs,
-the circuit that says it, and the protocol.
+"""Prove that a shared vector is short, between two databases, as Prio3 of the VDAF draft does.
 
-**The proof system.** Fully linear proofs: FlpBBCGGI19 of the VDAF draft (section 7.3), for many
-inputs at a time.
+Called by contributors (`shard`) and by both databases (prepare, decide, confirm) under agreements
+with `proofs` (`blurfit.agreement.numbers.Proving`). Shares of many vectors are handled at a time.
 
-A circuit says when a vector x is valid: it feeds affine functions of x into a *gadget* of degree
-D, `calls` times, and x is valid if certain affine functions of the results are zero. Let α be a
-root of unity of order p, a power of two above `calls`. For each of the gadget's wires the prover
-takes the polynomial through (α⁰, a random seed), (α¹, its value in the first call), …, and zeros up
-to αᵖ⁻¹; the *gadget polynomial* f, of degree D(p − 1), is the gadget of these polynomials, so that
-f(αᵏ) is its k-th result. The proof is the seeds and the coefficients of f.
+*Circuit* (`ShortVector`). For public whole weights w_j, d digits and a ceiling T, a vector of whole
+numbers v is short if
 
-Whoever has a share of x and a share of the proof can compute, by additions alone, a share of
+    v_j ∈ [−4ᵈ/2, 4ᵈ/2)  for all j        and        Σ_j w_j·v_j² ≤ T.
 
-    v, the outputs of the circuit with f(αᵏ) for the results, in a random combination
-    w(t), the wire polynomials at a random point t
-    f(t).
+It is encoded in digits x ∈ {0, 1, 2, 3} of v_j + 4ᵈ/2, and of the norm. With joint randomness r one
+output must be zero:
 
-The sum of the shares is accepted if v = 0 and the gadget of w(t) is f(t).
+    (Σ_j w_j·v_j·v_j − the stated norm)  +  Σ_i rⁱ·x_i·(x_i − 1)·(x_i − 2)·(x_i − 3), i ≥ 1.
 
-**Completeness** is 1. **Soundness** (for given joint randomness): if f is not the gadget of the
-wires, the two differ as polynomials of degree D(p − 1), and agree at t with probability at most
-D(p − 1)/(|F| − p), since t is no root of unity; if it is, v is a random combination of outputs of
-which one is not zero, and is zero with probability at most 1/|F|. **Zero knowledge**: each wire
-polynomial has a random seed, whose weight at t, (tᵖ − 1)/(p(t − 1)), is not zero as t is no root of
-unity; so w(t) is uniform, f(t) follows from it, and v is 0. A test point that is a root of unity is
-refused. A second test point for one and the same proof would tell more: there must never be one.
+*Proof system*: fully linear proofs, FlpBBCGGI19 (section 7.3). A gadget of degree D is called
+`calls` times; p is a power of two above `calls`, |F| the size of the field.
 
-**The circuit.** When a vector of whole numbers is short: its entries in range, and its norm below a
-ceiling.
+*Guarantee* (`docs/theory/validity-proofs.md`). Completeness is 1. A vector that is not short passes
+the circuit with probability at most M/|F| for M inputs, if Σ_j w_j·4²ᵈ/4 < |F| and T < |F|, which
+is checked when the circuit is made. For given joint randomness a false proof is accepted with
+probability at most D(p − 1)/(|F| − p) + 1/|F|. One verification reveals nothing about x; test
+points that are roots of unity are rejected, and there must never be a second test point for one
+proof.
 
-    v_j ∈ [−4ᵈ/2, 4ᵈ/2)  for all j        and        Σ_j w_j·v_j² ≤ T,   w_j public whole weights
-
-The vector is encoded as d digits x ∈ {0, 1, 2, 3} of each v_j + 4ᵈ/2, number by number, lowest
-first, and then the norm itself in digits whose weights are 1, 4, 16, … and for the last one such
-that all of them together make T: these can say every number from 0 to T, and none beyond (as in
-the draft's Sum and MultihotCountVec, section 7.4, for bits). T is a multiple of three, so that the
-last weight is whole. One output must be zero, with joint randomness r:
-
-    (Σ_j w_j·v_j·v_j − the norm as it is said)  +  Σ_i rⁱ·x_i·(x_i − 1)·(x_i − 2)·(x_i − 3), i ≥ 1.
-
-It is a sum over pairs (rⁱ·x, x) and (w·v, v) of polynomials of degree four and two, so that one
-gadget that takes some of each serves for all of it. (SumVec of the draft is like it with bits; a
-digit costs no more. With one r for all calls, the wires at the test point are products of matrices,
-which is many times as fast.)
-
-**That it proves what it says.** The output is a polynomial in r, of degree at most the number M of
-inputs, whose coefficients are zero only if every x is a digit and the norm is what it is said to
-be in the field: else it is zero with probability at most M/|F|. If they are zero, the v_j are whole
-numbers in their range, and
-
-    Σ_j w_j·4²ᵈ/4 < |F|    and    T < |F|                                        (no wrap-around)
-
-make both sides of the norm whole numbers from 0 to |F| − 1, which are equal in the field only if
-they are equal. The inequalities are checked here, when the circuit is made: that is, when an
-agreement is proposed and whenever it is verified.
-
-**The extendable output function.** XofTurboShake128 of the VDAF draft (section 6.2.1): from a seed,
-a purpose and a context to bytes, seeds and field elements.
+*Bytes* (sections 6.2.1 and 7.2; `tests/vectors/vdaf.json` has the draft's own numbers):
 
     message = |tag| (2 bytes) ‖ tag ‖ |seed| (1 byte) ‖ seed ‖ binder,   TurboSHAKE128, domain 1
     tag     = version (1) ‖ class (1) ‖ algorithm (4) ‖ usage (2), big-endian ‖ context
 
-Field elements are eight bytes each, little-endian; those that are not below the modulus, one in
-2³², are passed over.
-
-**The protocol.** Prio3 of the VDAF draft (section 7.2) between two: shares of valid vectors, many
-at a time.
+Field elements are eight bytes, little-endian; those that are not below the modulus, one in 2³², are
+passed over.
 
 | who | has |
 | --- | --- |
 | leader | x − X and the proofs' other half, as they are; a blind; the helper's part |
 | helper | a seed, from which X and its half of the proofs follow; a blind; the leader's part |
 
-A *part* is the hash of somebody's share of x, blind and nonce; from both parts comes the joint
-randomness, on which the proofs depend and which nobody can choose before x is fixed. Both hold the
-*verification key*, which contributors do not know; from it and the nonce follows where the proofs
-are tested. All of it is in the draft's bytes: `tests/vectors/vdaf.json` has its own numbers.
+A *part* is the hash of a party's share of x, blind and nonce; both parts give the joint randomness,
+which is fixed only after x is. Both hold the *verification key*, which contributors do not know; it
+and the nonce give the test point. The leader *prepares* and sends its half of the verifiers with
+its part; the helper prepares, *decides* and answers with the seed of the joint randomness, or
+zeros; the leader *confirms* it (section 5.7.1). Each row is judged alone.
 
-The leader *prepares* and sends its half of the verifiers with its part; the helper prepares,
-*decides* and answers with the seed of the joint randomness, or zeros; the leader *confirms* it
-(draft, section 5.7.1, the ping-pong topology). Whatever a row holds, it is judged alone.
+Tests: `tests/proofs`.
 """
 
 from collections.abc import Sequence
@@ -245,8 +207,8 @@ class ShortVector:
         """Return Σ_k weights_k·(wires of the call k), without writing the wires out: (n, m, arity)
         from (n, m, calls), for m proofs of the same input, with joint randomness (n, m, joint).
 
-        The j-th digit of the call k has r^{kC + j + 1}, so its wires are
-        r^{j+1}·Σ_k weights_k·Rᵏ·x with R = r^C, and Σ_k weights_k·x.
+        The j-th digit of the call k has r^{kC + j + 1}, so its wires are r^{j+1}·Σ_k weights_k·Rᵏ·x
+        with R = r^C, and Σ_k weights_k·x.
         """
         digits, numbers = self._in_chunks(inputs, share)
         scale = gf.powers(joint[..., 0], self.chunk + 1)

@@ -1,63 +1,29 @@
 """Groups and weights: forms in which each person's products are multiplied by public numbers.
 
-A record's products are w·zzᵀ ⊗ a_g: zzᵀ of `JointForm`, times a weight w from 0 to 1 that follows
-from the answers by a public rule, times a public vector a_g of the group g that the person is in.
-The database gets one sum for each entry of a_g, from which the sum of every group follows, and
-learns neither w nor g. Three lemmas say what that costs.
+Used if an agreement has groups or weights (`blurfit.agreement.mechanisms.form_of`). A record's
+products are w·zzᵀ ⊗ a_g: zzᵀ of `JointForm`, times a weight w in [0, 1] that follows from the
+answers by a public rule, times a public vector a_g of the person's group g. The database gets one
+sum for each entry of a_g, from which the sum of every group follows, and learns neither w nor g.
 
-**Lemma H (hull).** Let K be the set of all numbers that one record can send, in any form. Then the
-convex hull of K has the diameter of K, and no point of it is farther from any o than some point of
-K is.
+Guarantee, with z = (c, u), ‖u‖ ≤ ρ, ‖a_g‖ ≤ 1 and a_g·a_h ≥ 0 for all g and h (Lemma C). Proof:
+`docs/theory/groups-and-weights.md`; test: `tests/theory/test_coded.py`.
 
-*Proof.* With weights λ_i and μ_j that sum to 1, ‖Σλ_i x_i − Σμ_j y_j‖ = ‖ΣΣλ_iμ_j(x_i − y_j)‖ ≤
-ΣΣλ_iμ_j‖x_i − y_j‖ ≤ diam K. The second claim is the case y_j = o. ∎ So whatever a person averages
-over their own rows or days reaches as far as one row.
+* Groups, with or without weights, `replace` and one submission: Δ = √2(c² + ρ²). For c ≤ ρ it is
+  the Δ of zzᵀ alone, so groups cost no noise.
+* Weights alone, `replace` and one submission: Δ = max(`moments.sensitivity`, c² + ρ²).
+* `zero-out`, where a blanked record adds 0: Δ = c² + ρ².
 
-**Lemma P (positive).** For A, B ⪰ 0 with traces of at most t, ‖A − B‖_F ≤ √2·t and ‖A‖_F ≤ t.
+The number of people in a group is not public, so c² and the squares of signs are submitted
+(`counted=False`), and are counted in these bounds.
 
-*Proof.* ‖A − B‖² = ‖A‖² + ‖B‖² − 2⟨A, B⟩, where ⟨A, B⟩ = ‖A^½B^½‖² ≥ 0 and ‖A‖_F ≤ tr A. ∎
+Reading. With X = (a_g·a_h), least squares gives the sum of every group; the noise of two groups has
+covariance s²(X⁻¹)_gh, times ½ off the diagonal of a block. Σw² is among the products, so n =
+(Σw)²/Σw², the number of people without weights with the same sampling error if the spread is
+unrelated to w, is released too.
 
-**Lemma C (codes).** Let ‖a_g‖ ≤ 1 and a_g·a_h ≥ 0 for all g and h. Then A⊗a_g and B⊗a_h, with A
-and B as in Lemma P, are at most √2·t apart, however many groups there are.
-
-*Proof.* ‖A⊗a − B⊗b‖² = ‖A‖²‖a‖² + ‖B‖²‖b‖² − 2⟨A, B⟩(a·b) ≤ 2t². ∎
-
-**Sensitivity.** zzᵀ has the trace ‖z‖² ≤ t = c² + ρ², and w·zzᵀ no larger a one.
-
-* Groups, with or without weights, `replace`: Δ = √2(c² + ρ²) by Lemma C. With a_g·a_h = 0 for some
-  two groups it is attained, by a record of full length in each; else, if c ≤ ρ, by two whose z are
-  orthogonal; else it is an upper bound. For c ≤ ρ it is what sending zzᵀ alone takes, so
-  groups cost no noise.
-* Weights alone, `replace`: w·zzᵀ is in the hull of all zzᵀ and 0, whose largest distances are
-  Δ_z = `sensitivity` between two of the first, and t. Δ = max(Δ_z, t) by Lemma H: √2(c² + ρ²) up to
-  c = ρ, 2√2·cρ up to c = (1 + √2)ρ, and c² + ρ² beyond. It is attained wherever Δ_z is.
-* `zero-out`: a record that is blanked out says no group and no weight, so it adds 0, and
-  Δ = c² + ρ². That bounds what a record with u = 0 in the same group, or of any weight, changes
-  too, which is √((c² + ρ²)² − c⁴) and less than t by Lemma H.
-* One submission: as `replace`. ∎
-
-How many people, or how much weight, there is in a group is not public, so c² and the squares of
-signs are sent (`counted=False`): they are entries of zzᵀ, and counted above.
-
-**Reading.** With X = (a_g·a_h), least squares gives the sum B_g of every group. Their noise has
-the covariance s²(X⁻¹)_gh between two groups, times 1 on the diagonal of a block and ½ beside it.
-So Σ_g B_g, the sum over everybody, has the variance s²·1ᵀX⁻¹1.
-
-**What weights are worth.** As w ≤ 1, Σw² ≤ Σw, and n = (Σw)²/Σw² people without weights would have
-the sampling error that these have, as far as the spread is unrelated to w. w is a sum of columns of
-z (a factor for each level, or half of a number's column and a half), so Σw² = Σw·w is among the
-products, and so is f = Σw²/Σw. Sums divided by f are those of n people, with noise of s/f.
-
-**Which code.** X = (1 − κ)I + κ11ᵀ, with the overlap κ from 0 to 0.9. In units of s², the variance
-of the sum of all G groups is G/(1 + (G−1)κ), of one group (1 + (G−2)κ)/((1−κ)(1 + (G−1)κ)), of the
-difference of two 2/(1−κ). κ = 0 is best for groups and their differences; κ = ½ for everybody
-together, where there are four groups or more. Its symmetric root is a code of G numbers: a_g = αe_g
-+ β1 with α = √(1−κ) and β = (√(1 + (G−1)κ) − α)/G ≥ 0.
-
-**Rounding.** A code is stated by κ, and its entries are at least 0, so products of its rows are as
-well, in floating point too. Entries are taken 2⁻⁴⁰ smaller where they are no whole numbers, so that
-‖a_g‖ ≤ 1 for the numbers as they are; `Code` refuses a longer row by what it computes, which is off
-by less than (G + 2)·2⁻⁵² of it and is covered by `NUDGE`.
+Codes: X = (1 − κ)I + κ11ᵀ with overlap κ from 0 to 0.9. κ = 0 is best for groups and their
+differences, ½ for all people together from four groups on. Entries that are no whole numbers are
+taken 2⁻⁴⁰ smaller, so that ‖a_g‖ ≤ 1 for the numbers as they are.
 """
 
 import math

@@ -1,50 +1,30 @@
-"""Forms: which numbers a record becomes, which of them are sent, and how far one person moves them.
+"""Forms: the numbers that a record becomes, those that are submitted, and their sensitivity.
 
-**`Form`** is what every form can do, and all that the rest of the code asks of one. Which form an
-agreement has is decided in one place (`blurfit.agreement.mechanisms.form_of`). Groups and weights
-are in `blurfit.theory.coded`.
+Every agreement has one `Form`, chosen in one place (`blurfit.agreement.mechanisms.form_of`); all
+other code uses only what `Form` declares. Forms for groups and weights are in
+`blurfit.theory.coded`, for times to an event in `blurfit.theory.hazards`.
 
-**`JointForm`** is the one vector that a record becomes, and which of its products are sent.
-z = (c, ω₁v₁, …, ω_kv_k): a public constant, and each column times a public weight. The columns of a
-number and of a sign have |v| ≤ 1; the levels of a categorical are one-hot, so that all of them
-together have norm 1, however many there are. A number that need not be said is a group of two, of
-which one is always 0: the number, and a level that is 1 for whoever does not say; a number at each
-level of a choice is a group of which one is the number. In any such group at most one column
-differs from 0, by at most 1. Hats are at least 0 and sum to 1, so that Σv² ≤ (Σv)² = 1, and only
-two that are neighbours differ from 0. With one weight for each question, therefore,
+*`JointForm`*: a record is z = (c, ω₁v₁, …, ω_kv_k), a public constant and each column times a
+public weight, with one weight for each question. Columns of a number and of a sign have |v| ≤ 1,
+levels of a categorical are one-hot, hats are at least 0 and sum to 1, and of a number that may be
+left out and its level one is 0. Therefore
 
     ‖u‖² = ‖(ω₁v₁, …)‖² ≤ ρ² = Σ ω² over questions,
 
-which is the bound that `blurfit.theory.moments` calibrates noise for.
+the bound that `blurfit.theory.moments` calibrates noise for. The upper triangle of zzᵀ is
+submitted, row by row, without c², the diagonal of a sign (v² = 1), and the zeros between two
+columns of one group, except for neighbouring hats. If the number of people behind a sum is not
+public (`counted=False`), the first two are submitted. Leaving entries out cannot raise the
+sensitivity.
 
-What is sent of zzᵀ is its upper triangle, row by row, without what everybody knows: the constant's
-own entry c², the diagonal ω² of a sign (v² = 1), and the zeros between two columns of one group,
-but for neighbouring hats. Leaving entries out cannot raise the sensitivity. Where the number of
-people behind a sum is not public (`counted=False`, of which `blurfit.theory.coded` makes its
-forms), the first two are sent.
+*`WaveForm`* and `GaugeForm`: the numbers that an announced transform makes of a record
+(`blurfit.theory.maps`), and how often each counts in the squared norm. Whatever transform is
+announced, a record stays within the sensitivity, which follows from the weights, or from the loss
+and τ ≥ 1: numbers in the agreement that `verify` checks. As computed, Δ is exceeded by a factor
+below 1 + (4p + 40)·2⁻⁵², where an agreement allows 1 + 2⁻¹².
 
-**`WaveForm`** is what a contributor of a later wave sends: the numbers that an announced map makes
-of a record. Like the first wave's, a form lists the numbers, their weights in the norm in which
-noise is alike in all directions, and how far a record reaches in it:
-
-| map | numbers, in this order | count 1 | count 2 | count 1/τ² |
-| --- | --- | --- | --- | --- |
-| residual | upper triangle of zzᵀ, if robust that of ω·g²xxᵀ | diagonals | beside them | |
-| Newton's | upper triangle of M, p, if robust that of ω·ppᵀ | diagonals | beside them | p |
-| gauge | a count for each bin | all | | |
-
-**Whatever map is announced, a record stays within the reach** (`blurfit.theory.maps` has the
-proofs): a residual record's z has ‖u‖² ≤ a² + b² ≤ 1 for *every* f and g; Newton's (g, h) are the
-loss's slopes at *some* score, on one curve or in one rectangle whatever it is; and a record is in
-one bin of each histogram, wherever the bins end. So Δ follows from the weights, or from the loss
-and τ: from a handful of numbers in the agreement, which `verify` checks. m, W, β and r may have
-been chosen by an enemy who knows everything but the noise. ∎ In floating point the map is total,
-and each number that is sent is a product of at most four factors, each at most 1 + (p + 8)·2⁻⁵² too
-large; Δ as computed therefore exceeds Δ by a factor of less than 1 + (4p + 40)·2⁻⁵², where an
-agreement allows 1 + 2⁻¹².
-
-**τ is at least 1.** The grid of an agreement follows from the noise on M. With a τ below 1 the
-noise on p would be finer than that grid assumes, so such a map is refused.
+Proofs: `docs/theory/records-as-vectors.md`, `docs/theory/transforms.md`. Tests:
+`tests/theory/test_joint_form.py`, `tests/theory/test_wave_form.py`.
 """
 
 import math

@@ -1,23 +1,23 @@
-"""Exact Gaussian privacy: μ ↔ (ε, δ) by the profile itself, and tails on the safe side.
+"""Exact Gaussian privacy: μ ↔ (ε, δ) by the profile, and quantiles on the safe side.
 
-Releasing a quantity of sensitivity Δ with noise N(0, σ²) is μ-GDP with μ = Δ/σ, and μ-GDP is (ε,
-δ)-DP exactly for
+Used wherever a guarantee is computed or checked. Releasing a quantity of sensitivity Δ with noise
+N(0, σ²) is μ-GDP with μ = Δ/σ, and μ-GDP is (ε, δ)-DP exactly for
 
     δ(ε) = Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ)
 
-(Balle and Wang 2018, Theorem 8; Dong, Roth and Su 2022, Corollary 2.13). Written so, it is the
-difference of two numbers that may agree in all their digits, one of them a product of an overflow
-and an underflow. With a = ε/μ − μ/2 and b = a + μ we have b² − a² = 2ε, so e^ε = φ(a)/φ(b), and
-with Mills' ratio m(x) = Φ(−x)/φ(x)
+(Balle and Wang 2018, Theorem 8; Dong, Roth and Su 2022, Corollary 2.13). The two terms may agree in
+all their digits. With a = ε/μ − μ/2, b = a + μ and Mills' ratio m(x) = Φ(−x)/φ(x)
 
     δ = φ(a)·(m(a) − m(b)) = φ(a)·∫_a^b g(x) dx,      g = −m' = 1 − x·m(x) > 0.
 
-The first form is used where m(b) ≤ m(a)/2, the second elsewhere: it adds positive numbers only.
+The first form is used if m(b) ≤ m(a)/2, the second elsewhere: it adds positive numbers only.
 
-**Quantiles** are rounded so that the stated probability is never exceeded. A library's quantile is
-a number near the true one, on either side of it. Here each is nudged outwards, and its probability
-is evaluated again. Where that fails, and wherever the library's distribution function itself is
-known to err, a tail bound with a proof takes the quantile's place.
+Quantiles are rounded so that the stated probability is never exceeded. A library's quantile is
+nudged outwards, and its probability is evaluated again. If that fails, and wherever the library's
+distribution function is known to err, a tail bound with a proof replaces it.
+
+Proofs: `docs/theory/gaussian-privacy.md`. Tests: `tests/theory/test_gaussian.py` (50 digits,
+another library), `tests/theory/test_quantiles.py`.
 """
 
 import math
@@ -123,9 +123,8 @@ def _mu_of(epsilon: float, delta: float) -> float:
 def epsilon_of(mu: float, delta: float) -> float:
     """Return the least ε ≥ 0 such that a μ-GDP release is (ε, δ)-DP; 0 if δ alone covers it.
 
-    Where δ is close to δ(0) = erf(μ/√8), which for δ ≤ ½ needs μ < 1.35, the profile hardly depends
-    on ε, so there we solve for the drop instead: δ(0) − δ(ε) = ∫_0^ε e^t Φ(−μ/2 − t/μ) dt, because
-    ∂δ/∂ε = −e^ε Φ(−μ/2 − ε/μ).
+    If δ is close to δ(0) = erf(μ/√8), the profile hardly depends on ε, and its drop δ(0) − δ(ε) =
+    ∫_0^ε e^t Φ(−μ/2 − t/μ) dt is inverted instead.
 
     >>> epsilon_of(mu=1.0, delta=1e-6)
     4.886554...
@@ -184,11 +183,10 @@ def mills(x: ArrayLike) -> FloatArray:
 
 
 def _mills_slope(x: FloatArray) -> FloatArray:
-    """g(x) = 1 − x·m(x), for large x by Laplace's continued fraction m = 1/(x + k), k = 1/(x + 2/(x
-    + 3/(x + …))).
+    """Return g(x) = 1 − x·m(x), for large x by a continued fraction, in which nothing cancels.
 
-    Then g = k/(x + k), in which nothing cancels. 120 terms give all digits from x = 2 on, and a few
-    more than 600/x² of them do: what is left out shrinks as e^{−2x√terms}.
+    Laplace: m = 1/(x + k), k = 1/(x + 2/(x + 3/(x + …))), so g = k/(x + k). A few more than 600/x²
+    terms, at most 120 from x = 2 on, give all digits.
     """
     slope: FloatArray = 1 - x * math.sqrt(math.pi / 2) * erfcx(np.minimum(x, 2.0) / math.sqrt(2))
     large = x[x > 2]
@@ -268,11 +266,9 @@ def descend(
 
 
 def chi_square_floor(probability: float, freedom: float) -> float:
-    """x with P(χ²_m < x) ≤ γ, else m − 2√(m ln(1/γ)) (Laurent and Massart 2000, Lemma 1).
+    """Return x with P(χ²_m < x) ≤ γ, else m − 2√(m ln(1/γ)) (Laurent and Massart 2000, Lemma 1).
 
-    Beyond m = 6·10⁵ it is always taken: there the library's quantile and its distribution function
-    err together, on the unsafe side (at m = 10⁹, γ = 10⁻⁹ the stated probability is exceeded by a
-    factor of two).
+    Beyond m = 6·10⁵ the bound is always used: there the library errs on the unsafe side.
     """
     if freedom <= _EXACT_FREEDOM:
         quantile = 2 * float(gammaincinv(freedom / 2, probability)) * (1 - _NUDGE)
@@ -290,15 +286,10 @@ def chi_square_ceiling(probability: float, freedom: float) -> float:
 
 
 def shifted_energy_ceiling(probability: float, dimension: int, shift: float, scale: float) -> float:
-    """x with P(‖v + N(0, s²I)‖² > x) ≤ γ for every v with ‖v‖ ≤ r: s² times a noncentral χ²_d
-    quantile.
+    """Return x with P(‖v + N(0, s²I)‖² > x) ≤ γ for all ‖v‖ ≤ r: s² times a noncentral quantile.
 
-    ‖v‖ = r is the worst case. For r/s beyond 10³ the library's series becomes slow and then fails,
-    so there the smaller of two bounds is used. First, along v one normal and across it a χ²_{d−1},
-    γ shared 99 to 1 between them: (r + s·z)² + s²·χ²_{d−1}; the normal's other tail, Φ(−2r/s − z) <
-    10^(−800,000), vanishes in the rounding. Second, the exact quantile at r/s = 10³: more noise
-    means a larger quantile, because the ball ‖·‖² ≤ x, seen from a v inside it, is star-shaped, so
-    scaling the noise up only takes probability out of it. (γ ≤ ½ puts v inside.)
+    For r/s beyond 10³ the library's series fails, and the smaller of two bounds with a proof is
+    used (`docs/theory/gaussian-privacy.md`).
     """
     if scale == 0:
         return shift**2
@@ -344,16 +335,9 @@ def _noncentral_chi_square() -> tuple[Any, Any]:
 
 
 def _chernoff_ceiling(probability: float, freedom: float, noncentrality: float) -> float:
-    """x with P(χ²_m(θ) > x) ≤ γ, by Chernoff's bound; never above Birgé's (2001, Lemma 8.1).
+    """Return x with P(χ²_m(θ) > x) ≤ γ, by Chernoff's bound; never above Birgé's (2001, Lemma 8.1).
 
-    E exp(λχ²_m(θ)) = (1 − 2λ)^{−m/2}·exp(θλ/(1 − 2λ)), so by Markov's inequality every λ in (0, ½)
-    gives such an x, with t = ln(1/γ):
-
-        x = θ/(1 − 2λ) + (t − ½m·ln(1 − 2λ))/λ.
-
-    Birgé bounds ½m·ln(1/(1 − 2λ)) + θλ/(1 − 2λ) by λ(m + θ) + λ²(m + 2θ)/(1 − 2λ), and takes the
-    λ that is best for this: 1/λ = 2 + √((m + 2θ)/t), which gives m + θ + 2√((m + 2θ)t) + 2t. So
-    with the same λ the exact logarithm gives no more.
+    x = θ/(1 − 2λ) + (t − ½m·ln(1 − 2λ))/λ with t = ln(1/γ) and 1/λ = 2 + √((m + 2θ)/t).
     """
     t = -math.log(probability)
     slope = 1 / (2 + math.sqrt((freedom + 2 * noncentrality) / t))

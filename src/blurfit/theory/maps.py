@@ -1,181 +1,39 @@
-"""The public map of a later wave: from an encoded record (v, y) to what is blurred.
+"""Public transforms of later waves: from an encoded record (v, y) to the numbers that are blurred.
 
-A map is made of numbers that earlier waves taught, and is announced before its wave opens. It has a
-mean m, a whitening matrix W (lower triangular, W = L⁻¹ with LLᵀ the covariance as far as it is
-known), and the last model, coefficients β and intercept β₀:
+A later wave measures records relative to what earlier releases showed. Its transform is computed
+from those releases (`blurfit.learning.waves`), announced before the wave opens, and applied by
+every contributor (`blurfit.theory.forms.WaveForm`). It has a mean m, a whitening matrix W (lower
+triangular) and the last model, coefficients β and intercept β₀:
 
     f = W(v − m),      t = β·v + β₀.
 
-* `ResidualMap`, for numbers and for lines of labels: g = (y − t)/scale, s = min(1, r√p/‖f‖), and
-  z = (c·s, a·s·f/(r√p), b·clip(s·g, ±R)/R) with a² + b² ≤ 1: the *whole record* is weighted by s,
-  which is weighted least squares. Where the mean is linear, that biases nothing, whatever r is.
-* `GaugeMap`: which of the bins of ‖f‖/√p and of |g| a record is in, for whoever chooses r and R.
-* `NewtonMap`, for labels and counts: x = (f/(r√p), κ)/√(1 + κ²), which is inside the unit ball for
-  ‖f‖ ≤ r√p, and the quadratic (h·xxᵀ, −g·x)/max(1, ‖x‖²) below at the score t.
+* `ResidualMap`, for numbers and for the linear start of labels: g = (y − t)/scale, s = min(1,
+  r√p/‖f‖), and z = (c·s, a·s·f/(r√p), b·clip(s·g, ±R)/R) with a² + b² ≤ 1; p features, r and R
+  public bounds. The whole record is weighted by s. If the target's conditional mean is linear, that
+  biases nothing, whatever r is.
+* `GaugeMap`: the bins of ‖f‖/√p and of |g| that a record is in, from which r and R are chosen.
+* `NewtonMap`, for labels and counts: x = (f/(r√p), κ)/√(1 + κ²) and the quadratic (h·xxᵀ,
+  −g·x)/max(1, ‖x‖²), with g and h the first and second derivative of the loss at the score t.
 
-**A map needs no trust.** What a record can move is bounded by the ball alone, whoever chose m, W, β
-and r, and for whatever reason. But that must be so in floating point as well, and an error that
-appears for some records and not for others would tell something about them. Therefore:
+Guarantee, proved in `docs/theory/transforms.md` and `docs/theory/newton.md`: whatever transform is
+announced and whatever a record holds, one person moves the sums by at most Δ in the norm in which
+entries off the diagonal count twice, the vector p of a Newton wave 1/τ², and squared slopes ω²:
 
-1. Everything public is checked when the map is made or read, *before* any record is seen: finite,
-   sizes at most 10⁶ (W: 10¹²), W triangular with a nonzero diagonal, radii in range.
-2. From then on the map is total: defined for every array of floats, NaN and infinities included. It
-   multiplies by W and never solves with L (for L = diag(1, 10⁻³²⁰) whether a solver fails depends
-   on the record). What is not a number becomes 0; scores are clipped; nothing is raised for a
-   value.
-3. The ball is kept with a scaled norm: with k = max|f_i| and w = f/k, ‖w‖ lies between 1 and √p,
-   and nothing overflows or vanishes. Each entry of z carries at most 4 roundings besides those of
-   ‖w‖, so ‖u‖ ≤ 1 + (p + 8)·2⁻⁵² as computed, far below the 2⁻¹¹ by which an agreement's grid
-   widens Δ.
+| wave | Δ for `replace` | condition |
+| --- | --- | --- |
+| residual | √2(c² + 1) | a² + b² ≤ 1 |
+| residual, robust | √(2(K + b²)² + 2ω²(K² − b⁴/(1 + ω²))), K = c² + a² | ω² ≤ ½ |
+| Newton, labels | 2/τ, if τ ≤ 4.9679; else `logistic_sensitivity` | robust: τ ≤ 4.5, 2ω²τ² ≤ 1 |
+| Newton, counts | `bounded_sensitivity` | 0 ≤ h ≤ H, ‖g‖ ≤ G; robust: 2ω²G²τ² ≤ 1 |
+| pilot histogram | 2 for two, √2 for the joint one | |
 
-**Newton's quadratic** of a record around an announced model, and how far one person can move its
-sum. At a public model whose score of the record is t, a generalised linear loss ℓ(t, y) is, to
-second order, the quadratic ½wᵀMw − p·w of the step w, with
+Several rows of one person have the Δ of one row. A single submission is compared with any other:
+`replace`, always.
 
-    M = h·xxᵀ,   p = −g·x,   g = ∂ℓ/∂t,   h = ∂²ℓ/∂t².
-
-So a wave of contributors who blur (M, p) around the last wave's model gives one Newton step of the
-*exact* loss. M̃ = M + E, E symmetric with diagonal N(0, σ²/n), off-diagonal N(0, σ²/(2n)), and p̃ =
-p + N(0, τ²σ²/n·I), is isotropic in ‖M‖_F² + ‖p‖²/τ², and the sums are μ-GDP with μ = Δ(τ)/σ
-(`theory.moments`). A record is weighted by 1/max(1, ‖x‖²), which needs no bound on x:
-
-    ‖M‖_F = m ≤ h·min(1, s²),   ‖p‖ = A = |g|·min(s, 1/s),   s = ‖x‖ ≥ 0.
-
-Nothing here depends on who announced the model: whatever the scores are, (m, A) lies in a set D
-that the loss alone decides. For two records at an angle of cosine c, with gradients opposed,
-
-    F = m² + m'² − 2mm'c² + (A² + A'² + 2AA'c)/τ²,
-
-and Δ² is its maximum over D × D and c in [0, 1] (for negative c exchange the signs of the
-gradients; for equal signs F is smaller). F is the square of a norm of a difference, so it is convex
-in (m, A), and only extreme points of the convex hull of D count. `zero-out` is m² + A²/τ².
-
-**Logistic** (`logistic_sensitivity`). |g| = a in [0, 1], h = a(1 − a).
-
-1. D: for s ≤ 1, a = A/s and m = A(s − A) ≤ A(1 − A). For s > 1, a = As and m = a(1 − a) ≤ ¼, with A
-   ≤ a. So m ≤ A(1 − A) for A ≥ ½ and m ≤ ¼ below: the hull's extreme points are (0, 0), (0, 1), (¼,
-   0) and (A(1 − A), A), A ≥ ½. The one that weighting adds, (¼, 0), is never worst: with c = 0,
-   which is best for it, (¼, ½) is farther from anything. So **neither the weight nor the radius
-   changes Δ**: r only scales f, and D is the same for every x. s = 1 is the worst, and with a, b
-   for the two |g|, k = τ²(1 − a)(1 − b),
-
-       τ²F = τ²(a²(1 − a)² + b²(1 − b)²) + a² + b² + 2ab·c(1 − kc).
-
-2. With S = a + b and P = (1 − a)(1 − b): ab = S − 1 + P, (a − b)² = (2 − S)² − 4P.
-
-   * k ≤ ½: c = 1 is best, τ²F = τ²(a − b)²(1 − S)² + S², which falls as P grows. So P is the least:
-     P = 0, one of them 1 and the other b, if S ≥ 1: **F₁ = b²(1 − b)² + (1 + b)²/τ²**; else ab = 0,
-     which is `zero-out`.
-   * k ≥ ½: c = 1/(2k), and with κ = 1/(2τ²), τ²F = τ²[((2−S)² − 4P)(1−S)² + 2(S−1+P)P] + S² −
-     2(S−1+P) + κ(S−1+P)/P. Its second derivative in P is 4τ² + 2κ(S−1)/P³: positive for S ≥ 1, and
-     for S < 1 as (1−S)/P ≤ 1 (ab ≥ 0) and P ≥ κ. So P is at an end: P = κ is the case above;
-     ab = 0 is `zero-out`, below 1.5 or below a = b; and a = b = 1 − u gives **F₂ = 2[(1 − u)(u +
-     κ/u)]²**, u ≥ √κ.
-
-   Δ² = max(max_b F₁, max_u F₂): two cubics, 2τ²b(1−b)(1−2b) + 2(1+b) = 0 and u² − κ − 2u³ = 0.
-3. F₁ ≤ 4/τ² for all b exactly if τ²b²(1 − b) ≤ 3 + b, that is τ ≤ τ* = √((37 + 14√7)/3) = 4.9679
-   (the ratio is least at b = √7 − 2); and with w = τu, F₂ ≤ 4/τ² means (1 − w/τ)(w + 1/(2w)) ≤ √2,
-   whose left side grows with τ and is at most 1.36 at τ*. Until then **Δ = 2/τ**: the curvature is
-   free.
-
-`zero-out`: a²(1 − a)² + a²/τ² is largest at a = 1 or at the smaller zero of 2a² − 3a + 1 + 1/τ².
-
-**Bounded slopes** (`bounded_sensitivity`), for counts. y in [0, Y] is a count, h = min(e^t, H) and
-g = e^t − y cut to ±G, where H and G are any public numbers: Newton's step stays that of Poisson's
-likelihood where nothing is cut. D lies in the rectangle [0, H] × [0, G] (weighted or not), whose
-corners give, with ϱ = G²/(τ²H²),
-
-    Δ² = H²·max((2 + ϱ)²/2 [ϱ ≤ 2], 1 + 4ϱ):
-
-the corners (H, G), (H, G) give 2 − 2c² + 2ϱ(1 + c), best at c = min(1, ϱ/2): (2 + ϱ)²/2, or 4ϱ for
-ϱ > 2; (H, G), (0, G) give 1 + 2ϱ(1 + c) ≤ 1 + 4ϱ, which a short x with a large g approaches; others
-give less. The two cross at ϱ = 2 − √2, and both lie below the 2 + 4ϱ of a p without direction. It
-holds for any loss with 0 ≤ h ≤ H and |g| ≤ G. `zero-out`: H² + G²/τ².
-
-**The squared slopes, for robust errors.** Where the curve is not true, the sampling variance of Σp
-is Σppᵀ, not ΣM. A robust map sends B = ppᵀ as a third part, ω·B in the norm: ‖B‖_F = A², so that
-
-    F = m² + m'² − 2mm'c² + ω²(A⁴ + A'⁴ − 2A²A'²c²) + (A² + A'² + 2AA'c)/τ².
-
-For fixed (m', A', c) it is a sum of a function of m and one of A. The former is convex; the
-latter's second derivative is ω²(12A² − 4A'²c²) + 2/τ², which is not negative if **2ω²G² ≤ 1/τ²**, G
-the largest A. So F is still convex in (m, A), and extreme points decide.
-
-* *Logistic*, G = 1, τ ≤ 4.5 and ω² ≤ 1/(2τ²): **Δ = 2/τ, as without B.** F grows with ω and the
-  claims below get weaker as τ falls, so let ω² = 1/(2τ²) and τ = 4.5. Write
-  φ(a) = τ²a²(1 − a)² + ½a⁴ + a². On [½, 1] φ ≤ 1.6; and on [0.8, 1] φ ≤ 3/2, as with u = 1 − a it
-  is below 3/2 − 4u + 24.25u² (u ≤ 0.16) and 3/2 − 4u + 18.3u² (0.16 ≤ u ≤ 0.2).
-
-  - (0, 0) and (a(1 − a), a): τ²F = φ(a) < 4. (¼, 0): τ²F ≤ τ²/16 + φ(a) < 4.
-  - a, b ≥ ½, c = 1: τ²F = (a − b)²(τ²(1 − S)² + ½S²) + S². For a given S ≥ 1 it is largest where
-    one of them is 1, and it is at most 4 there if (1 − b)(τ²b² + ½(1 + b)²) ≤ 3 + b: the difference
-    of the two sides is least at b = 0.65, 0.17.
-  - a, b ≥ ½, c < 1 best: the terms in c are 2abc − (2k + ab)·ab·c², best at c = 1/(2k + ab) < 1,
-    where τ²F = φ(a) + φ(b) + ab/(2k + ab). The last is at most ab, and at most 1. If ab ≤ 0.8 the
-    sum is at most 3.2 + 0.8; else a, b ≥ 0.8, and it is at most 3 + 1. ∎
-
-  `zero-out`: φ(a)/τ² is largest at a = 1 or at the smaller zero of (2τ² + 1)a² − 3τ²a + τ² + 1.
-* *Bounded slopes*, with w = ωG²/H, K = 1 + w² and 2w² ≤ ϱ: the corners (H, G), (H, G) give
-  2K(1 − c²) + 2ϱ(1 + c) ≤ 2K + 2ϱ + ϱ²/(2K) (4ϱ, if ϱ > 2K); (H, G), (0, G) give 1 + 2w²(1 − c²) +
-  2ϱ(1 + c) ≤ 1 + 4ϱ, as 2w² ≤ ϱ; and the others less than one of these. Δ²/H² is the larger. At
-  τ = G/H (ϱ = 1) both are 5 for w² = (√5 − 1)/4: **B is free up to ω = 0.5559H/G².** `zero-out`:
-  H²(1 + w² + ϱ).
-
-**Squared loss.** h = 1 and g = −e, the residual, clipped to ±E: (xxᵀ, e·x) is part of zzᵀ with z =
-(c, u, ωe), which has Σe² besides, and less noise: `ResidualMap`. There the first entry c' = c·s
-differs between records, so its square is blurred and sent as well, and with ‖u‖ ≤ 1
-
-    ‖zzᵀ − z'z'ᵀ‖² = ‖z‖⁴ + ‖z'‖⁴ − 2(z·z')² ≤ 2(c² + 1)²:      **Δ = √2(c² + 1)**,
-
-attained for c ≤ 1 by c' = c and u·u' = −c². `zero-out`: ‖zzᵀ‖ ≤ c² + 1, whether the record is
-left out or becomes (c, 0), which is closer.
-
-*The squared errors*, for robust standard errors: B = g²·xxᵀ with z = (x, b·g), x = (c', a·f') and
-|g| ≤ 1, sent as ω·B. Let K = c² + a² ≥ ‖x‖² and ρ = x·x'. Two records are apart by
-
-    F = (‖x‖² + b²g²)² + (‖x'‖² + b²g'²)² − 2(ρ + b²gg')² + ω²(g⁴‖x‖⁴ + g'⁴‖x'‖⁴ − 2g²g'²ρ²).
-
-1. Of all ρ, ρ = −b²gg'/(1 + ω²g²g'²) is the worst, and leaves −2b⁴ω²t²/(1 + ω²t), t = g²g'², of
-   the two negative terms. What is left grows with ‖x‖ and ‖x'‖: both squares are K.
-2. It grows with γ = g² too: as t²/(1 + ω²t) has a slope of at most 2t, the derivative by γ is at
-   least 2b²(K + b²γ) + 2ω²K²γ − 4b⁴ω²γg'⁴ ≥ 2b⁴γ(1 − 2ω²) ≥ 0 if ω² ≤ ½. So γ = γ' = 1, and
-
-       Δ² = 2(K + b²)² + 2ω²(K² − b⁴/(1 + ω²)),
-
-   attained where x·x' = ±b²/(1 + ω²) is possible, which is between c² − a² and K. At the default
-   weights ω = ½ makes Δ 1.0423 times as large. `zero-out`: Δ² = (K + b²)² + ω²K². ∎
-
-**Several rows of one person** are cut together where residuals are sent: with F the root mean
-square of ‖f‖ over their rows, s = min(1, r√p/F) is one weight for all of them, G is the root mean
-square of s·g, and z_t = (c·s, a·s·f_t/(r√p), b·s·g_t·min(1, R/G)/R). The mean of z_tz_tᵀ is
-positive semidefinite and its trace is at most c² + a² + b² ≤ c² + 1, so two of them are at most
-√2(c² + 1) apart, and c² + 1 from nothing (Lemma P of `blurfit.theory.coded`). So Δ is as above,
-`zero-out` too, and for one row the two are the same map. What has to fit into the ball is a mean
-over rows, which varies less than each row: the ball can be smaller. Their squared error is B = ppᵀ,
-p the mean of g_t·x_t with z_t = (x_t, b·g_t), as the sampling of people asks. Let M be the mean of
-z_tz_tᵀ, γ that of g_t², and X that of x_tx_tᵀ: M is positive semidefinite, so X ⪰ ppᵀ/γ and ‖p‖² ≤
-γ·tr X. Of two people, with t = γγ' and ρ = p·p'/√t, tr MM' = tr XX' + 2b²p·p' + b⁴γγ' ≥ (ρ + b²√t)²
-and tr BB' = tρ²: F is at most what it is above, with tr X and γ in place of ‖x‖² and g², and Δ is
-the same. A gauge counts a person in the bins of F/√p and of the root mean square of g.
-
-Newton's (M, p) are averaged over a person's rows, and B = ppᵀ is that of the averaged p, as the
-sampling of people asks. (M, p) of a person is in the hull of those of rows, by Lemma H of
-`blurfit.theory.coded`, but B is no average. Still **Δ is that of one row**: for a fixed other
-person (M', p'),
-
-    F = ‖M − M'‖² + ω²(‖p‖⁴ + ‖p'‖⁴ − 2(p·p')²) + ‖p − p'‖²/τ²
-
-is a convex function of (M, p) wherever 2ω²G² ≤ 1/τ²: the first part is convex in M, and the
-others' second derivative by p is ω²(4‖p‖²I + 8ppᵀ − 4p'p'ᵀ) + 2I/τ² ⪰ (2/τ² − 4ω²G²)I ⪰ 0, as
-‖p'‖ ≤ G. A convex function is largest over a hull at one of the points that span it, so at a single
-row, whose B is its own; and then so for the other person. `zero-out`, p' = 0, alike. ∎ Both losses
-above keep 2ω²G² ≤ 1/τ².
-
-**Gauge.** A record is in one bin of each histogram, so another record in its place takes one from a
-bin and gives one to another in each: Δ = 2 for two histograms and √2 for their joint one;
-`zero-out`, where the record leaves its bins, √2 and 1.
-
-Whoever sees a single submission compares any two records: `replace`, always.
+In floating point the bound needs two things. Every public number is checked before a record is
+seen. From then on a transform is total: NaN becomes 0, scores are clipped, nothing raises an error
+for a value, and ‖u‖ ≤ 1 + (p + 8)·2⁻⁵². Tests: `tests/theory/test_maps.py`, `test_newton.py`,
+`test_whitening.py`, `test_wave_form.py`.
 """
 
 import math
@@ -764,3 +622,4 @@ def _ends_below(ends: FloatArray, values: FloatArray) -> IntArray:
 
 
 WaveMap = ResidualMap | NewtonMap  # under which a step is collected
+Announced = WaveMap | GaugeMap  # what a wave can announce

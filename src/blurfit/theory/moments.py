@@ -1,114 +1,35 @@
-"""The moment mechanism, which keeps its promise for sums, and how any promise is stated.
+"""The `moment` mechanism: noise for blurred sums, and how every guarantee is stated and checked.
 
-However a record becomes numbers (`blurfit.theory.forms`), sums of them are released by the same
-mechanism: n honest contributors each add Gaussian noise of standard deviation σ/√n in a geometry in
-which one person moves the sums by at most Δ, so that
+Called when an agreement is proposed and verified (`blurfit.agreement`), and by every text that
+quotes a guarantee. A form (`blurfit.theory.forms`) says how far its records reach (`Reach`);
+`calibrate_moment` computes the noise for that. Readers compute the reach from the form, and never
+take it from the sender. n honest contributors each add Gaussian noise of standard deviation σ/√n,
+in a geometry in which one person moves the sums by at most Δ and two records are at most Δ₁ apart:
 
-    the sums are μ-GDP with μ = Δ/σ; those of N ≥ n records √(n/N)·Δ/σ-GDP; one submission is
-    √n·Δ₁/σ-GDP, where Δ₁ is how far apart two records can be.
+    the sums are μ-GDP with μ = Δ/σ; those of N ≥ n records √(n/N)·Δ/σ-GDP;
+    one submission is √n·Δ₁/σ-GDP.
 
-All of it is exact (Dong, Roth and Su 2022), and holds for everything computed from the sums. A form
-says how far its records reach (`Reach`); the calibration says what noise that takes. Whoever
-verifies one computes the reach from the form, and never takes it from the sender.
+*Joint moments.* A record is z = (c, u): a public constant c, and u with ‖u‖ ≤ ρ. Contributors
+submit the upper triangle of zzᵀ + E without c², E symmetric with diagonal N(0, σ²/n) and
+off-diagonal N(0, σ²/(2n)). Δ is `sensitivity`. A person with several rows submits their mean, which
+has the Δ and Δ₁ of one row.
 
-**Joint moments** blur the products of all columns of a record at once, the target's among them. A
-record is one vector z = (c, u): a public constant c, and u with ‖u‖ ≤ ρ, each column times a public
-weight ω; ρ² = Σω²B² with B bounding a column, and one ω² for each categorical. Each contributor
-sends the upper triangle of zzᵀ + E, except for the constant entry c², which everybody knows. E is
-symmetric, diagonal N(0, σ²/n), off-diagonal N(0, σ²/(2n)): in the Frobenius geometry, where each
-off-diagonal entry counts twice, this noise is isotropic with variance σ²/n. So n records together
-are a Gaussian mechanism of standard deviation σ.
+*Noise of a database.* If an honest database adds its own N(0, σ²) once, independently of all
+submissions, and publishes nothing else of them, the same μ holds for a person whatever all other
+contributors submit and know. So (ε, δ) against readers holds if the database is honest or if n
+contributors are.
 
-**Nearest prior work.** Kalinin, Upadhyay and Lampert 2025 (*Continual Release Moment Estimation
-with Differential Privacy*, arXiv 2502.06597; read as an abstract) bound the joint sensitivity of
-first and second moments, so that the second costs nothing more, for the matrix mechanism of a
-curator who releases a stream. Here contributors add the noise, once; z has a constant and weights
-to choose, and Δ is exact for `replace`.
+*Stated numbers* are rounded to 28 bits, to the side on which the guarantee still follows, and
+checked by inequality when they are read: machines compute different last bits. If each computes
+within a factor of 1 ± 2⁻³², an honest document is never rejected, and an accepted one satisfies its
+guarantee.
 
-**Several rows of one person.** A person with m rows sends their mean, which lies in the convex hull
-of what one row can send, under any form. By Lemma H (`blurfit.theory.coded`) Δ and Δ₁ are those of
-one row, for `replace` (all rows of a person by any others, however many), `zero-out` and a
-submission. N counts people, n is their quorum, and how many rows a person has is protected like
-what is in them.
+Proofs in `docs/theory`: `joint-moments.md` (tests/theory/test_joint.py,
+test_moment_calibration.py), `database-noise.md` (test_database_noise.py), `stated-numbers.md`
+(test_stated.py), `guessing.md` (test_guessing.py). Reference: Dong, Roth and Su, *Gaussian
+differential privacy*, 2022.
 
-**Noise of the database itself** keeps readers out even where every other contributor lies. The
-promise counts on n honest contributors, of whose noise the sums hold σ² in all. Whether they are
-honest nobody can check. If the database adds D ~ N(0, σ²) of its own to the sums, in the same
-geometry and on the same grid, once, this is no longer needed.
-
-**Theorem.** Let a database publish R = x + a + e + D, where x are the exact numbers of one honest
-person (another record of theirs moves them by at most Δ), e their own noise, a whatever all others
-sent, and D is drawn independently of all that, by an honest database, which publishes nothing else
-of them. Then R, and whatever is computed from it, is μ-GDP with μ = Δ/σ, whatever the others sent
-and whatever noise they know.
-
-*Proof.* Fix a and e, on neither of which their record has any influence: a is chosen by others, who
-have not seen x, and e is drawn independently of it. Given both, R is x + D shifted by a known
-vector: a Gaussian mechanism of deviation σ and sensitivity Δ, which is Δ/σ-GDP (Dong, Roth and Su
-2022, Theorem 1). That holds for each value of (a, e), so it holds for their mixture, even if an
-attacker is told both: GDP is closed under mixing with what does not depend on the record. ∎ On the
-grid D is a discrete Gaussian of s = σ/g steps, √n times as many as one contributor's: the
-thousandth of δ that is kept back for discrete noise (`blurfit.agreement.numbers`) pays for it n
-times over. The screen, by which a submission may be refused, looks at x + e alone and is paid for
-there as well.
-
-So (ε, δ) against readers holds **if the database is honest, or if n contributors are**: two
-premises of which one suffices. Their noise is not counted together in the promise, which would need
-both. Against the database itself, which knows D, everything is as without.
-
-**Two databases** each add their own, D₁ and D₂, before sums are exchanged: the first to its sum of
-masked numbers, the second to its sum of masks. Readers see both. The first sees Σv + D₂, the second
-Σv + D₁. So against readers one honest database suffices, and against either database the other's
-honesty suffices: **even if it invents contributors**, whose noise it knows. In the errors all noise
-counts: its variance is σ²(N/n + k) for N contributors and k databases, which at N = n is twice or
-three times as much, and fades for N much larger than n.
-
-**What a document states** is rounded to the safe side when it is made, and checked by inequality
-when it is read. Two machines do not compute the same bits: another kernel of the linear algebra,
-another library or a browser rounds otherwise. So nobody computes a stated number again to compare
-it for equality. Whoever makes a document rounds what was computed to `BITS` bits, to the side on
-which the promise still follows; whoever reads it computes the number on their own machine and
-checks that what is stated is on that side, and not far beyond.
-
-*Honest documents are never refused.* Let x be the exact number, x̂ the maker's and x̃ the reader's,
-each within a factor of 1 ± 2⁻³² of x (every function here is far more exact; the tests measure it).
-`rounded_up` gives s with x̂·(1 + 2⁻³⁰) ≤ s ≤ x̂·(1 + 2⁻³⁰)(1 + 2⁻²⁷). So
-
-    s ≥ x(1 − 2⁻³²)(1 + 2⁻³⁰) > x(1 + 2⁻³²) ≥ x̃      and      s ≤ x̃·(1 + 2⁻²⁶) < x̃·(1 + `BEYOND`):
-
-`require_above` holds, strictly and with room; `rounded_down` and `require_below` are its mirror
-image.
-
-*A document that is read keeps its promise.* What is stated is itself what is used: noise is drawn
-with the stated deviation, and sentences quote the stated guarantee. Each number is checked to be on
-the safe side of what follows from the other stated numbers, so the promise holds for the numbers as
-they stand there, whoever made them and however. ∎
-
-*Rounding never weakens what was asked for.* Of moments Δ, Δ₁ and σ are rounded up, and then
-μ ≥ Δ/σ, the submission's μ ≥ √n·Δ₁/σ and its ε; and δ(ε; μ) ≤ δ is checked for the stated μ. σ is
-larger than its least value, Δ/μ*, by a 2⁻²⁵th (`FOR_ROUNDING`), so the stated μ is at most
-μ*·(1 + 2⁻³⁰)(1 + 2⁻²⁷)/(1 + 2⁻²⁵) < μ*, with room: it keeps (ε, δ) on every machine. The same holds
-for a submission, and of its ε as well. With h = ε/μ held fixed, ∂δ/∂μ = e^{hμ}(φ(b) − hΦ(−b)) > 0,
-b = h + μ/2, since Φ(−b) < φ(b)/b (Mills): at one δ, λ ≤ 1 times the μ has at most λ times the ε. So
-the ε of the stated μ is below the one that was asked for by that factor, and is rounded up by
-(1 + 2⁻³⁰)(1 + 2⁻²⁷) once more: still below. ∎
-
-**In plain numbers** a promise is how often somebody guesses right who tells two answers apart.
-Somebody knows everything about a person but which of two records is theirs, and considers both
-equally likely: a coin is right with probability ½. Whoever sees the release says "the first" on
-some event S, and is right with probability ½(P(S) + 1 − Q(S)) ≤ ½(1 + TV), TV the largest
-P(S) − Q(S).
-
-* (ε, δ): **TV ≤ (e^ε − 1 + 2δ)/(e^ε + 1)** (Kairouz, Oh and Viswanath 2015). From P(S) ≤ e^ε·Q(S) +
-  δ and 1 − Q(S) ≤ e^ε(1 − P(S)) + δ, added: (1 + e^ε)(P(S) − Q(S)) ≤ e^ε − 1 + 2δ. ∎ It is
-  attained.
-* μ-GDP: **TV ≤ 2Φ(μ/2) − 1**, that of N(0, 1) and N(μ, 1), by the definition of μ-GDP; a Gaussian
-  mechanism attains it. It is δ(0) of the mechanism's profile.
-
-Two records of the `zero-out` relation are two steps apart, over the blank one: (2ε, (1 + e^ε)δ), or
-2μ for a Gaussian mechanism, whose shifts add.
-
-`--help` reads this module and waits for no numbers: what computes with them is imported late.
+`--help` reads this module: imports that compute are inside functions.
 """
 
 import math
@@ -386,26 +307,13 @@ def at_most(value: float, digits: int = 4) -> str:
 
 
 def sensitivity(constant: float, radius: float, neighbours: Neighbours = "replace") -> float:
-    """Δ: how far one person can move Σzzᵀ in the Frobenius norm.
+    """Return Δ, how far one person can move Σzzᵀ in the Frobenius norm: z = (c, u), ‖u‖ ≤ ρ.
 
     * `replace`: Δ = √2(c² + ρ²) for c ≤ ρ, and 2√2·cρ beyond.
     * `zero-out` (u becomes 0, and the record still counts): Δ² = (c² + ρ²)² − c⁴.
 
-    Proof. For records (c, u) and (c, u') let a, b ≤ ρ be the norms of u and u', and −s their
-    cosine. Then ‖zzᵀ − z'z'ᵀ‖² = 2c²‖u − u'‖² + ‖uuᵀ − u'u'ᵀ‖² is
-
-        F = 2c²(a² + b² + 2abs) + a⁴ + b⁴ − 2a²b²s²,
-
-    a parabola in s with its top at s = c²/(ab).
-
-    1. c² ≤ ab: F = 2c²(a² + b²) + 2c⁴ + a⁴ + b⁴, which grows with a and b.
-    2. c² > ab: s = 1 is best, F = 2c²(a + b)² + (a² − b²)², and ∂F/∂a = 4(a + b)(c² + a(a − b)) > 0
-       because c² > ab ≥ a(b − a); alike for b.
-
-    F is continuous where the cases meet, so a = b = ρ is best: 2(c² + ρ²)² if c ≤ ρ, else 8c²ρ². ∎
-    For `zero-out`, u' = 0: F = 2c²a² + a⁴ ≤ (c² + ρ²)² − c⁴. ∎
-
     Both are attained for two columns and more; with one column, c < ρ, `replace` is an upper bound.
+    Proof: `docs/theory/joint-moments.md`.
     """
     positive(constant=constant, radius=radius)
     one_of(NEIGHBOURS, neighbours=neighbours)

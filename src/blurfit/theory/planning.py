@@ -1,144 +1,30 @@
-"""Plan a collection from public facts: the weights of columns, and who comes in which wave.
+"""Plan a collection from public facts: the weights of columns, the waves and their bounds.
 
-**Public weights** say how much of the one vector z each column gets, before anybody has answered.
-All columns of a record share the ball ‖u‖ ≤ 1 of `blurfit.theory.moments`, and the noise on entry
-(j, k) is σ/(√2ωⱼωₖ). The weights of the columns, of the intercept (c) and of the target (b) are
-part of the agreement, so they may depend only on what is public: the kinds of the columns, how many
-people there are (n), and the promise (μ).
+Called when an agreement or a plan is proposed (`blurfit.agreement.mechanisms`,
+`blurfit.agreement.plan`) and by the estimators. All choices are functions of the kinds of the
+columns, the number of people n and the Gaussian privacy μ, so they reveal nothing and the guarantee
+does not depend on them.
 
-**Columns.** With the noise standardised by the spread of its column, minimise Σ 1/(ω²sd²) subject
-to Σω² fixed: ω ∝ sd^(−1/2). A column of signs ±1 has a spread near 1, and g = 1. A number in
-[−1, 1] is taken to have sd ½: g = √2. A categorical with K levels, one-hot with one ω, has K − 1
-coefficients of sd √((1/K)(1 − 1/K)) if the levels are equally frequent, so Σ 1/sd² = K² and g = √K
-(two levels: √2, as a {0, 1} column of sd ½). Of many levels most are rare, and nothing can be
-learned about them at any weight, so g is at most 2.
+The rules are written in the signal ratio ψ = nμ/p^1.5 (`information`) for p coefficients: at equal
+ψ the noise has the same size relative to the signal, exactly for large p.
 
-**Intercept and target.** (c, b) minimise a proxy of the expected excess risk of a shrunk fit: the
-prior variance V of the target's mean against the noise e₀ on it, plus, for each of p directions,
-the signal g against the noise N_i,
+* `public_weights`: ω ∝ sd^(−1/2) of a column with an assumed spread; c of the intercept and b of
+  the target minimise a proxy of the excess risk.
+* `choose_plan`: contributors are divided among waves, fractions of the people. `choose_shares`:
+  every row is in every wave, fractions of μ².
+* `reach_of` and `newton_radius`: clipping bounds without a pilot histogram.
 
-    e₀V/(e₀ + V) + Σ_i gN_i/(g + N_i),      g = R²V/p,
-    e = s²/(2n²b²),  a² = (1 − b²)/p,  e₀ = e(1 + ½f·b²/a²)/c²,
-    N_i = e(1 + b²(¼/c² + ½f/a²))/(a²ℓ_i) + 0.6V/n,
+Guarantees, proved in `docs/theory/waves.md` and tested in `tests/theory/test_waves.py`. *People
+divided by a rule that does not look at answers, each in one wave:* if for every fixed past each
+release is (ε, δ)-DP for the people of its wave, everything published is (ε, δ)-DP for every person.
+*Every row in every wave:* if for every fixed past release k is μ_k-GDP, all together are
+√(Σμ_k²)-GDP (Dong, Roth and Su 2022, Corollary 3.3). K releases reserve K thousandths of δ for
+discrete noise (`shared_mu`):
 
-where s = Δ(c, 1)/μ is the noise on the diagonal, ℓ_i the spectrum of the standardised features,
-and f = mean g/(g + N) how much of the signal is kept, and with it the noise on the matrix of
-features that multiplies it. Choices, not derivations: V = ¼, R² = 0.4, ℓ geometric from 0.03 to 1,
-0.6 = 1 − R² of residual variance, and the grid. They were set with the American Community Survey
-in view; twelve small sets and a second census gave the same picture.
+    δ_GDP(ε; μ) ≤ (1 − K/1000)·δ.
 
-**c beyond 1.** Where noise dominates, only the mean is learned, whose noise is Δ/(√2·cbnμ). Under
-`replace` that is 2/(bnμ) for every c ≥ 1 (Δ = 2√2·c there): as if the mean alone were released,
-and no larger c is tried. Under `zero-out` Δ = √(2c² + 1), so it is √(1 + 1/(2c²))/(bnμ): 22 % more
-than the mean alone would take at c = 1, and 3 % at c = 3.
-
-**ψ = nμ/p^1.5.** For many columns N_i/g → s²n⁻²·p³·f/(4R²V(1−b²)²ℓ_i) + 0.6p/(R²n): at equal
-ψ the noise bears the same relation to the signal. That is why rules for estimators are written in
-ψ; the exponent follows from this proxy, and is exact only for large p.
-
-**Waves**: everyone sends once, and later people help with what earlier ones taught.
-Divide the contributors into waves 1, …, K by a rule that does not look at answers. Wave k's blurred
-sums R_k are published, and the public map from record to numbers of wave k + 1 may depend on R_1,
-…, R_k.
-
-**Theorem (parallel, adaptive).** If for *every fixed* past r_{<k} the release R_k is (ε, δ)-DP for
-the records of wave k, then everything that is published, (R_1, …, R_K), is (ε, δ)-DP for every
-person. If R_k is μ_k-GDP for every fixed past, a person of wave k has μ_k-GDP in all.
-
-Proof. Neighbouring collections differ in one record of one wave k; who is in which wave, and how
-many, is public and equal. R_{<k} is computed from other waves' records, so it has the same law
-under both. Fix R_{<k} = r. Under r, R_k has the law of a release that is (ε, δ)-DP, and R_{>k} is
-drawn from (r, R_k) and from records that are equal in both collections: by a kernel, which is
-post-processing. So for every set S of outcomes P(S | r) ≤ e^ε·P'(S | r) + δ. Integrate over r,
-whose law is common: P(S) ≤ e^ε·P'(S) + δ. For GDP: let f be the trade-off curve of N(0, 1) against
-N(μ_k, 1). Any test of level α has levels α(r) given r with mean α, and its type II error given r is
-at least f(α(r)); f is convex, so by Jensen the mean is at least f(α). ∎
-
-No privacy is composed: nobody is in two waves.
-
-**Theorem (whoever holds all rows: every row in every wave).** If for every fixed past r_{<k} the
-release R_k, made of *all* rows, is μ_k-GDP, then (R_1, …, R_K) is √(Σμ_k²)-GDP. So a fit may spend
-μ as μ_k = √f_k·μ with Σf_k = 1: nothing is divided by lot, and no sampling error is added.
-
-Proof. Adaptive composition of trade-off functions (Dong, Roth and Su 2022, Theorem 3.2), whose
-Gaussian case (Corollary 3.3) is exact: given the past, telling the two laws of R_k apart is no
-easier than telling N(0, 1) from N(μ_k, 1), so all of them together are no easier than N(0, I) from
-N((μ_1, …, μ_K), I), which differ in one direction by √Σμ_k². ∎
-
-*Discrete noise.* A wave's noise is discrete. Its law differs from that of a rounded Gaussian by a
-factor between e^{−η} and e^{η}, but for an event of probability ρ, whatever the past is
-(`blurfit.agreement.numbers`; a thousandth of δ pays for both of one wave, ten times over).
-By induction over the waves the laws of all releases differ by a factor between e^{−Kη} and e^{Kη},
-but for an event of probability Kρ: K waves pay K times, and (ε, δ) is kept if
-
-    δ_GDP(ε; μ) ≤ (1 − K/1000)·δ                                                  (`shared_mu`).
-
-A wave by itself keeps (ε_k, f_kδ) with δ_GDP(ε_k; μ_k) = 0.999·f_kδ, which is what its own release
-states. ε_k > 0: erf is concave on x ≥ 0, so δ_GDP(0; √f·μ) = erf(√f·μ/√8) ≥ √f·erf(μ/√8), which is
-above √f(1 − K/1000)δ, and that is above 0.999·fδ as long as √f < 1 − K/1000. A wave that reads
-only one of each k rows, k public, spends no more than one that reads all of them.
-
-What waves of different people need, and what breaks it:
-
-| situation | holds? | what follows |
-| --- | --- | --- |
-| wave by a lot, of the invitation or one's own | yes | |
-| wave by arrival | yes, but | who colludes comes first, and is many in a small wave |
-| σ_k, r, number of waves chosen from releases | yes | |
-| joining or not after seeing releases | yes | that decision is not protected, as in one wave |
-| an assignment by answers | no | forbidden; nothing is refused because of a value |
-| a map that saw its own wave's submissions | no | a map follows from published releases alone |
-| a wave below its honest quorum n_k | no | never released |
-| a late submission, released again | no | refused: a wave is released once |
-| one person in two waves | composes | √(μ₁² + μ₂²) |
-| `input` waves | (ε, δ), no GDP | only w_k and N_k may feed the next map |
-
-**Which waves.** ψ = nμ/p^1.5 (`information`) says how far signal stands above
-noise. `choose_plan` is a table over ψ, from the American Community Survey (the laboratory),
-and checked on other numbers of columns, other people and generated ones: a choice, not a
-derivation.
-
-| ψ | labels | counts |
-| --- | --- | --- |
-| below 3 | one wave | one wave |
-| 3 to 8 | one wave | 0.3, then residuals |
-| 8 to 30 | 0.3, then residuals | 0.3, then residuals |
-| 30 to 150 | 0.2, residuals 0.3, Newton | as labels |
-| from 150 on, or 100 if nμ ≥ 5000 | 0.1, residuals 0.15, Newton 0.25, Newton | as labels |
-| from 1200, 9600, … on | the same | one more Newton wave each, of the 0.25 |
-
-Numbers (`_waves_of_numbers`): one wave where the mean is all that can be learned, ψ < 1.5 or nμ <
-60. Below ψ = 6 two, of which the first learns the mean alone, ψ₁ < 1.5, and so where slopes are
-looked for in the second. Then three (0.3, 0.3, 0.4), four from ψ = 12 and nμ = 250 on (0.2, 0.2,
-0.25, 0.35), and five from ψ = 150 and nμ = 5000 on (0.08, 0.12, 0.15, 0.25, 0.4). Chosen on 15
-generated populations of 3, 14 and 40 columns.
-
-Whoever holds all rows, labels and counts, shares of μ²: joint 0.25 and residuals below ψ = 10;
-joint 0.16, residuals 0.25 and Newton to ψ = 50; then joint 0.0625, residuals 0.09, Newton 0.16 and
-Newton again, which makes errors honest: one step leaves the square of its length; and for counts
-from 400, 3200, … on one more each, of the 0.16.
-
-**How many of Newton's waves.** For counts a start that is too far out comes back slowly: where the
-rate e^t is far above the count, e^t − y over e^t is 1, so that a step lowers the score by 1 at
-most, however small the noise is. A line's start follows whoever is not cut, and r ∝ ψ^{1/3}
-(below): from 8ψ people are within reach who are twice as far out, and there is one more wave to
-come back from there. Steps are quadratic once they are close, and so what is left vanishes as ψ
-grows.
-
-Times to an event: exits first, then log-odds of the event by Newton's waves, of 0.2, 0.3 and 0.5 of
-the people where nμ is at least 1000, else exits alone; or shares of μ² of 0.15, 0.2 and 0.65.
-
-Labels and counts have one wave where nμ < 100, too, and with up to three columns where no curve can
-be told: one wave knows the line well already. Newton's wave needs nμ ≥ 1000 as well. Ask for more
-waves where the exact curve is wanted all the same.
-
-**How far out.** A residual wave cuts white features to ‖f‖ ≤ r√p and residuals to ±R standard
-deviations. The noise then adds about 4.5p²r²R²/(nμ)² to the relative squared error, which is
-proportional to r²R²/(p·ψ²), and cutting adds a bias that falls with r, the faster the more columns
-there are, as ‖f‖/√p is then closer to 1. With R ∝ r and a bias ∝ 1/(p·r²) the sum is least at r
-∝ ψ^{1/3}. The best r for 2, 4, 7 and 13 columns of the survey lie on r = 0.3ψ^{1/3} (ψ of that
-wave): 0.7 at ψ = 13, 1.05 at 32 to 50, 1.5 at 150 to 200, 2.4 at 425. So the exponent 1.5 of ψ
-stands there; 0.3 is a choice. Whether numbers, labels or counts, all have one rule (`reach_of`).
+Chosen, not derived: the tables and constants below, on the American Community Survey and on
+generated people; `docs/theory/choosing-waves.md` has the reasons and the data.
 """
 
 import itertools
@@ -165,8 +51,8 @@ _TARGETS = (0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98)
 _MOST = 2.0
 _HALF_STEPS = 40
 
-Task = Literal["number", "label", "count", "hazard"]
-TASKS: tuple[Task, ...] = ("number", "label", "count", "hazard")
+Task = Literal["number", "label", "count"]
+TASKS: tuple[Task, ...] = ("number", "label", "count")
 StageKind = Literal["joint", "gauge", "mean", "residual", "newton"]
 STAGES: tuple[StageKind, ...] = ("joint", "gauge", "mean", "residual", "newton")
 
@@ -199,9 +85,6 @@ _CURVE_SHARES: dict[int, tuple[float, ...]] = {
     3: (0.16, 0.25, 0.59),
     4: (0.0625, 0.09, 0.16, 0.6875),
 }
-# Exits, then waves of log-odds: shares of the people, and of μ² where one holds all rows.
-_PEOPLE_OF_HAZARDS = {1: (1.0,), 2: (0.25, 0.75), 3: (0.2, 0.3, 0.5)}
-_HAZARD_SHARES = {1: (1.0,), 2: (0.25, 0.75), 3: (0.15, 0.2, 0.65)}
 LEAST_INFORMATION, LEAST_REACH = 1.5, 60.0  # of ψ and nμ, below which only a mean can be learned
 LEAST_FOR_LABELS, LEAST_FOR_A_SLOPE = 40.0, 3.5  # nμ, and nμ/p: below, labels tell their share
 MOST_FOR_MEANS = 200  # columns, beyond which looking for the mean in rounds takes too long
@@ -428,10 +311,6 @@ def choose_plan(
     For labels and counts a residual wave before Newton's gives it a better start.
     """
     one_of(TASKS, task=task)
-    if task == "hazard":
-        if waves is None and count * mu < ENOUGH_FOR_CURVE:
-            waves = 1
-        return _hazard_stages(waves, _PEOPLE_OF_HAZARDS)
     psi, reach = information(count, mu, coefficients), count * mu
     if task == "number" and waves is None:
         waves = 1 if count < FEWEST else _waves_of_numbers(psi, reach, coefficients)
@@ -474,23 +353,12 @@ def _waves_of_numbers(psi: float, reach: float, coefficients: int) -> int:
 def choose_shares(
     task: Task, *, coefficients: int, count: int, mu: float, waves: int | None = None
 ) -> Stages:
-    """Choose how whoever holds all rows spends μ: fractions are shares of μ², and sum to 1.
+    """Choose how a data holder's waves divide μ²: every row is in every wave; fractions sum to 1.
 
-    `waves` counts all but gauges, each of which belongs to the wave after it. Labels and counts:
-    `_CURVE_SHARES`. Numbers: where nμ < 48 or ψ < 1, or nμ < 60 and ψ < 1.5, three waves after the
-    first, in bounds that fit the target's mean better and better: they learn the mean alone, but
-    from nμ = `ENOUGH_FOR_LAST` on the last, with half of μ², looks for slopes, if what was released
-    before says that the bounds are not far too wide (`blurfit.learning.waves.next_map`). Else
-    seven waves, in which the noise falls as the map improves, each after a gauge; of these the
-    second finds the target's mean and spread, before any slope, where ψ < `ENOUGH_FOR_SLOPES` or nμ
-    < `ENOUGH_FOR_MEANS`. With very many people four, of which the last, whose noise is what
-    remains, takes half. Beyond `MOST_FOR_MEANS` columns a mean is not looked for in rounds, which
-    took five times as long as one wave at 1,000 columns. (Chosen on generated populations of 3 to
-    40 columns; more than seven waves gained 1 % at most.)
+    `waves` counts all except pilot histograms, each of which belongs to the wave after it. The
+    rules and their data are in `docs/theory/choosing-waves.md`.
     """
     one_of(TASKS, task=task)
-    if task == "hazard":
-        return _hazard_stages(waves, _HAZARD_SHARES)
     psi, reach = information(count, mu, coefficients), count * mu
     if task != "number":
         if waves is None and (count < FEWEST or mean_alone(task, psi, coefficients)):
@@ -524,15 +392,6 @@ def choose_shares(
     for gauge, kind, share in zip(gauges.tolist(), kinds, shares.tolist(), strict=True):
         stages += [Stage("gauge", gauge), Stage(kind, share)]
     return Stages(task, tuple(stages))
-
-
-def _hazard_stages(waves: int | None, known: dict[int, tuple[float, ...]]) -> Stages:
-    """Return exits and then log-odds of an event, in three waves if nothing is asked for."""
-    waves = 3 if waves is None else waves
-    whole(waves=waves)
-    shares = known.get(waves) or _doubling(waves)
-    kinds: list[StageKind] = ["joint", *["newton"] * (waves - 1)]  # type: ignore[list-item]
-    return Stages("hazard", tuple(Stage(*one) for one in zip(kinds, shares, strict=True)))
 
 
 def _doubling(waves: int) -> tuple[float, ...]:
@@ -584,16 +443,11 @@ def stride_of_squares(count: int, size: float, noise: float) -> int:
 def strides_of(
     kinds: Sequence[StageKind], mus: Sequence[float], count: int, coefficients: int
 ) -> tuple[int, ...]:
-    """Return of how many rows each wave reads one, of 32 at most.
+    """Return of how many rows each wave reads one, of 32 at most; the first and the last read all.
 
-    The first reads all, as its release is for other questions too, and the last, which decides.
-    Waves between them are only starts, and where ψ is large their noise is small with fewer rows
-    too: they leave them ψ = 200, and gauges, whose counts have noise √2/μ, nμ = 2000. But what a
-    start leaves is to vanish beside the last wave's errors, which shrink like 1/√n. A step leaves
-    the square of the start's error, which is largest where an answer is rare: Newton's wave before
-    the last leaves 20√ψ of ψ. And by what the last gauge sees the last wave cuts: its noise is at
-    most a tenth of √n. (20 and a tenth: so that intervals covered, on generated people, of whom one
-    in a hundred gave an answer.)
+    Waves between them are starts. Of ψ they keep 200, pilot histograms of nμ 2000, the Newton wave
+    before the last 20√ψ of ψ; the last pilot histogram has noise of at most √n/10. Reasons:
+    `docs/theory/choosing-waves.md`.
     """
     found = [1] * len(kinds)
     for place in range(1, len(kinds) - 1):
@@ -632,12 +486,10 @@ def promise_of_share(
 def newton_radius(
     count: int, mu: float, coefficients: int, curvature: float, largest: float = 1.0
 ) -> float:
-    """r = 0.62·(nμ/p²·h/0.15)^{1/3}, at least 1: h is the mean curvature over the largest slope G.
+    """Return r = 0.62·(nμ/p²·h/0.15)^{1/3}, at least 1; for counts (G ≠ 1) 0.25 replaces 0.62.
 
-    The noise adds about 2.2p²r²/((nμ)²h) to the loss, and what far-out records count less a bias
-    whose square is proportional to h/(p²r⁴), as their share is: the sum is least at r ∝
-    (h·nμ/p²)^{1/3}. 0.62 was chosen on generated people; for counts (G ≠ 1), 0.25. Below 1 nothing
-    is gained.
+    h is `curvature`, the mean curvature, over `largest`, the largest slope G. See
+    `docs/theory/choosing-waves.md`.
     """
     positive(curvature=curvature, largest=largest)
     signal = count * mu / coefficients**2 * curvature / largest / 0.15
@@ -645,12 +497,10 @@ def newton_radius(
 
 
 def reach_of(count: int, mu: float, coefficients: int) -> tuple[float, float]:
-    """Return r and R of a residual wave where nobody has looked at where people are; `count` and
-    `mu` are the wave's own.
+    """Return r and R of a residual wave without a pilot histogram, for its own `count` and `mu`.
 
-    r = 0.3ψ^{1/3}, at least 0.6, and from ψ = 50 on ∝ ψ^0.42: it reaches every public bound, while
-    the noise's share falls like r⁴/ψ² ∝ ψ^(−0.3). R, of s·g, is 2.5r, and where s is about r < 1
-    for everybody, r times 1.7. (Chosen on generated populations.)
+    r = 0.3ψ^{1/3}, at least 0.6, and from ψ = 50 on ∝ ψ^0.42. R, of s·g, is 2.5r, and if s is about
+    r < 1 for all people, 1.7r. Reasons: `docs/theory/choosing-waves.md`.
     """
     psi = information(count, mu, coefficients)
     radius = max(0.3 * math.cbrt(psi) * math.pow(max(psi / 50, 1.0), 0.09), 0.6)

@@ -100,20 +100,11 @@ def open_collection(
 
 @command("status", f"{_EXAMPLE} --json")
 def status(agreement: ExistingFile, at: common.Asked) -> Answer:
-    """Tell how many have contributed under an AGREEMENT, or to each wave of a plan.
-
-    With the administrator's token, those who came first are compared with those who came later: if
-    the two differ by more than chance, contributors may be lying together.
-    """
+    """Tell how many have contributed under an AGREEMENT, or to each wave of a plan."""
     agreed = common.load_agreed(agreement)
     with at.database() as database:
         state = database.status(agreed)
         words = state_in_words(state)
-        if at.admin_token_file is not None and not agreed.databases:
-            for one in state["waves"]:
-                if one["state"] in ("collecting", "fixed"):
-                    one["halves"] = database.halves(one["fingerprint"])
-                    words += f"\n{one['halves']['told']}"
     # A plan goes on by itself.
     reached = state["count"] >= state["quorum"] and not isinstance(agreed, bf.Plan)
     if not (reached and state["state"] == "collecting"):
@@ -197,14 +188,11 @@ def publish(
 
 def _publish_sums(database: Any, agreement: "bf.Agreement", place: Path) -> Answer:
     """Publish sums from which a model is asked for afterwards."""
-    from blurfit.model.release import without_a_model
+    from blurfit.model.release import OF_EXITS
 
     moments = database.publish_sums(agreement)
     moments.save(place)
-    words = (
-        f"Published the sums of {moments.count:,} contributions, and wrote {place}. "
-        f"{without_a_model(agreement)}"
-    )
+    words = f"Published the sums of {moments.count:,} contributions, and wrote {place}. {OF_EXITS}"
     return Answer({"count": moments.count, "moments": str(place)}, words)
 
 

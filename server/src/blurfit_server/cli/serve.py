@@ -174,7 +174,7 @@ def key_in(
 )
 def serve(asked: Serving) -> None:
     """Collect submissions over HTTP, lose nothing, publish once."""
-    from blurfit import protocol
+    from blurfit import protocol, release_record
     from blurfit_server.service.answers import Metrics
     from blurfit_server.service.app import (
         Limits,
@@ -204,6 +204,7 @@ def serve(asked: Serving) -> None:
                 "it."
             )
         known["peer_token"] = protocol.read_token(file)
+    release_record.require_writable()  # now, rather than when there is something to publish
     with blurfit_server.Store(asked.store) as store:
         said = appoint(store, asked.admin_token_file, replace=asked.new_admin_token) + shared
         if asked.share_key_file is not None:
@@ -434,7 +435,12 @@ def backup(*, store: StorePlace = STORE, out: Out) -> Answer:
 
 @command("restore", "monday.db --store sqlite:///collection.db")
 def restore(
-    file: AnyFile | None, *, store: StorePlace = STORE, original_lost: bool, in_place: bool
+    file: AnyFile | None,
+    *,
+    store: StorePlace = STORE,
+    original_lost: bool,
+    in_place: bool,
+    moved: bool,
 ) -> Answer:
     """Restore a store from a backup FILE, so that nothing can be published a second time.
 
@@ -446,15 +452,26 @@ def restore(
         original_lost: Declare that the original is lost, and that it published and exported nothing
             after the backup: collections of `moment` with one database then go on. Plans of waves
             end anyway.
-        in_place: The store exists already, filled by pg_restore: close what must not publish again.
+        in_place: The store exists already, filled by pg_restore or put back with other files: close
+            what must not publish again.
+        moved: The store exists already, complete, was moved here, and is nowhere else: nothing is
+            closed.
     """
     from blurfit_server.store.database import file_of
-    from blurfit_server.store.store import Copied, mark_restored
+    from blurfit_server.store.store import Copied, mark_restored, move_here
     from blurfit_server.store.store import restore as copy
 
-    if in_place == (file is not None):
-        raise InvalidValueError("Expected the FILE of a backup, or --in-place without one.")
-    if file is None:
+    if (file is not None) + in_place + moved != 1:
+        raise InvalidValueError(
+            "Expected the FILE of a backup, or --in-place or --moved without one."
+        )
+    if moved and original_lost:
+        raise InvalidValueError("`--moved` cannot be combined with `--original-lost`.")
+    if moved:
+        found = Copied(0, 0)
+        move_here(store)
+        sentence = f"{store} goes on here. Remove every other copy of it."
+    elif file is None:
         found = Copied(0, 0, mark_restored(store, original_lost=original_lost))
         sentence = f"Marked {store} as restored."
     else:

@@ -46,8 +46,10 @@ from blurfit.errors import (
 )
 from blurfit.learning.sums import Totals
 from blurfit.messages.submissions import Role
+from blurfit.model.release import Release
 from blurfit.proofs import field
 from blurfit.randomness import database_words
+from blurfit.release_record import ReleaseRecord
 from blurfit.theory.moments import MomentCalibration
 from blurfit_server.store import blocks
 from blurfit_server.store.arrivals import Intake
@@ -437,6 +439,12 @@ def judged(connection: Connection, wave: Collection, *, valid: bool | None = Non
 class Sharing(Intake):
     """What a store does as one of two databases: the answers of a second, and verdicts of both."""
 
+    identity: bytes  # which copies and backups have, too
+
+    def record_of(self, wave: Collection) -> ReleaseRecord:
+        """Return the record of what a wave releases."""
+        return ReleaseRecord.of_store(wave.fingerprint, self.identity)
+
     def require_consent(self, wave: Collection) -> None:
         """Refuse what a second database does only if its administrator lets it."""
         self.read(consenting, wave)
@@ -469,8 +477,14 @@ class Sharing(Intake):
         `bits` has one for each of those who are here, in order: whether it is in the set.
         """
         self._commit(wave, digest, count, bits)  # what it takes of memory is given back
-        chosen, found = self.read(sums_over, wave)
-        return chosen.digest, chosen.count, found
+        chosen = Release(refusal=f"Masks were summed over the set {digest.hex()}.")
+        if self.record_of(wave).record(chosen) != chosen:
+            raise ConflictError(
+                "A sum over another set was given away by this store, or a copy of it: a second "
+                "one would give away whom the two differ in."
+            )
+        fixed, found = self.read(sums_over, wave)
+        return fixed.digest, fixed.count, found
 
     def _commit(self, wave: Collection, digest: bytes, count: int, bits: bytes) -> None:
         now = self.read(consenting, wave)

@@ -53,8 +53,8 @@ from blurfit.model.release import (
     refuse_below_quorum,
 )
 from blurfit.randomness import database_words, with_database_noise
+from blurfit.release_record import ReleaseRecord
 from blurfit_server.store import blocks, database, joint
-from blurfit_server.store.blocks import Comparison, compared
 from blurfit_server.store.collections import (
     CLOSES_IF_PAST,
     Collection,
@@ -78,6 +78,10 @@ from blurfit_server.store.joint import News, Peer, Sharing, TooFewError
 
 Signed = Literal["model", "moments"]
 Shared = tuple[int, WordArray]  # how many are in a common set, and Σv over it
+COPIED = (
+    "Something else was released from this store, or a copy of it: a second release could give "
+    "away whom the two differ in. Its people can be asked again under a new agreement."
+)
 _log = logging.getLogger(__name__)
 _w, _s = waves.c, signatures.c
 
@@ -256,13 +260,20 @@ def fix_with_the_other(
     return Fixed(now, wave, dropped=False, end=end), *joint.fix(connection, now, wave, theirs)
 
 
-def keep(connection: Connection, fixed: Fixed, found: Outcome) -> None:
-    """Write down what a wave has come to, and what follows; what was written before stays."""
+def keep(connection: Connection, fixed: Fixed, found: Outcome, record: ReleaseRecord) -> None:
+    """Write down what a wave has come to, and what follows; what was written before stays.
+
+    What is released is in the record before, so that no copy of the store releases something else.
+    """
     course, wave = fixed.now.course, fixed.wave
     now = standing(connection, course, alone=True)
     if now.state == "ended" or now.newest.key != wave.key:
         return
     refuse_if_handed_over(connection, wave)
+    if not fixed.dropped and found.reason != COPIED:
+        released = Release(moments=found.moments, refusal=None if found.moments else found.reason)
+        if record.record(released).moments != found.moments:
+            raise ConflictError(COPIED)
     _write(connection, now, found)
     if course.role == "first":
         database.add_task(connection, course.key, "tell", wave.number if found.moments else 0)
@@ -423,6 +434,21 @@ def _handed_over(place: str | None) -> ConflictError:
     )
 
 
+def _as_recorded(
+    record: ReleaseRecord, moments: str | None, reason: str | None
+) -> tuple[str | None, str | None]:
+    """Return a release as it was recorded, if it was: by a store that was killed before it wrote it
+    down, or by a copy of it, of which another release is refused.
+    """
+    if (known := record.find()) is None or (moments, known.moments) == (None, None):
+        return moments, reason
+    if moments is not None and known.moments is not None:
+        here, there = _read(moments), _read(known.moments)
+        if here.count == there.count and np.array_equal(here.sums, there.sums):
+            return known.moments, reason
+    return None, COPIED
+
+
 class Publishing(Sharing):
     """What a store releases, alone or with the other database."""
 
@@ -501,9 +527,12 @@ class Publishing(Sharing):
             fixed = self.write(fix, course, end=end)
         if fixed is None:
             return False
-        moments, reason = (None,) * 2 if fixed.dropped else self._released(fixed.wave, shared)
+        record, moments, reason = self.record_of(fixed.wave), None, None
+        if not fixed.dropped:
+            moments, reason = _as_recorded(record, *self._released(fixed.wave, shared))
         before = self.read(release_texts, course, fixed.wave.number)
-        self.write(keep, fixed, outcome_of(fixed.now, moments, reason, before, end=fixed.end))
+        found = outcome_of(fixed.now, moments, reason, before, end=fixed.end)
+        self.write(keep, fixed, found, record)
         return True
 
     def _released(self, wave: Collection, shared: Shared | None) -> tuple[str | None, str | None]:
@@ -669,10 +698,6 @@ class Publishing(Sharing):
         """Return the blurred sums of a wave as they were stored, always the same text."""
         return self.read(_published, self.collection(fingerprint), _w.moments)
 
-    def compare_halves(self, fingerprint: str) -> Comparison:
-        """Compare those who came first with those who came later, for the administrator alone."""
-        return self.read(compared, self.collection(fingerprint))
-
     # ---- exports
 
     def hand_over(self, wave: Collection, place: str) -> tuple[Release | None, str | None]:
@@ -714,7 +739,13 @@ class Publishing(Sharing):
             if row.handed_in is not None:
                 if not Path(place).with_name(row.handed_in).exists():
                     raise _handed_over(row.handed_over)
+                self._record_export(wave, row.handed_in)
                 return None, row.handed_in
+            if self.record_of(wave).find() is not None:
+                raise InfeasibleError(
+                    f"A release of {wave.fingerprint} is recorded, of this store or a copy of it. "
+                    "Publish here: that gives the same one, or says why there is none."
+                )
             # For good, also where a date closed it.
             update_wave(connection, wave.key, handed_over=place, state="fixed")
             database.schedule(connection, wave.course.key, None)
@@ -727,6 +758,13 @@ class Publishing(Sharing):
             if _text(connection, wave.key, _w.handed_in) is not None:
                 raise _handed_over(_text(connection, wave.key, _w.handed_over))
             update_wave(connection, wave.key, handed_in=name)
+        self._record_export(wave, name)
+
+    def _record_export(self, wave: Collection, name: str) -> None:
+        """Record that the release comes from this file: a copy of the store writes none."""
+        left = Release(refusal=f"The release was left to the exported file {name}.")
+        if self.record_of(wave).record(left) != left:
+            raise ConflictError(COPIED)
 
     # ---- signatures
 

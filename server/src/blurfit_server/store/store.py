@@ -7,40 +7,39 @@
                               ▼
                         a store, in which whatever could be released twice is closed for good
 
-**Why a copy of the file is no backup.** SQLite's newest pages are in its log, so `cp` of the file
-may hold nothing of what was acknowledged. `VACUUM INTO` copies one state, as of one moment, while
-others write, without anything that was deleted: a used invitation is not in it.
+`restore` closes each course that had not ended when the backup was made, with what its waves had
+released: the original may have released something since. If an operator declares that the original
+was lost before it published or exported (`original_lost`), a collection with one database goes on,
+in one store only: not if the original, or one that went on before, is at its place, or this account
+knows a release of it. Never shares, of which the other database may have seen a fixed set, nor what
+is released at quorum, nor what was being exported.
 
-**Why a restored store must not simply go on.** The promise of an agreement is for one release from
-one set of people (`blurfit.model.release`). After the backup the original may have taken more
-people and published. If the restored store published too, there would be two releases, of sets that
-differ in whoever came in between. So every course that had not ended when the backup was made is
-ended, with what its waves had released, and says why. Only where the original is known to have been
-lost before it published or exported, which nobody but its operator can say (`original_lost`), does
-a collection with one database go on; and in one store only: that is refused as long as the
-original, or one that went on from a backup before, is still on this machine. Shares never go on, of
-which the other database may have seen a fixed set; nor does what is released at quorum, whether or
-not anybody looks, so that not even the operator can say that it was not; nor what was being
-exported.
+**Copies** have the identity of the original, under which each release is recorded
+(`blurfit.release_record`), and another place: a store that is not where it was opened last is
+refused (`_settled`), until its operator says whether it was put back or moved. What that prevents,
+and what not: `docs/theory/one-release.md`.
 
 What was published before stays published, to the last byte.
 """
 
-import os
+import json
+import secrets
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import exc
 from sqlalchemy.engine import Connection
 
-from blurfit import private_files
+from blurfit import private_files, release_record
 from blurfit.agreement.agreement import Agreement
 from blurfit.errors import InvalidValueError, StorageError
+from blurfit.release_record import ReleaseRecord
 from blurfit_server.store import blocks, collections, database, release
 from blurfit_server.store.arrivals import Access
 from blurfit_server.store.collections import Course
@@ -63,7 +62,7 @@ class Store(Publishing, Access):
         try:
             with self._writing() as connection:
                 database.migrate(connection)
-                refuse_backup(connection, str(place))
+                self.identity = _settled(connection, self._file)
         except (StorageError, exc.DatabaseError) as error:
             self._engine.dispose()
             raise InvalidValueError(
@@ -75,8 +74,9 @@ class Store(Publishing, Access):
             raise
 
 
-_MARK = "backup"  # a setting: since 1970, the hour
-_IDENTITY, _ORIGINAL = "identity", "original"  # settings: random bytes of a store; where it was
+# Settings: the hour of a backup, since 1970; random bytes, which copies and backups have too; path,
+# device and number of the file that was opened last.
+_MARK, _IDENTITY, _LOCATION = "backup", "identity", "location"
 RESTORED = (
     "This store was restored from a backup, and the original may have published since: a second "
     "release could give away whoever came in between. Its people can be asked again under a new "
@@ -103,14 +103,10 @@ def backup(place: str | Path, out: Path) -> Copied:
         )
     with _unfinished(out) as part:
         with closing(_opened(source)) as connection:
-            with connection:
-                named = "INSERT OR IGNORE INTO settings VALUES (?, randomblob(16))"
-                connection.execute(named, (_IDENTITY,))
             connection.execute("VACUUM INTO ?", (str(part),))
         with closing(_opened(part)) as copy, copy:
             now = str(int(time.time() // 3600)).encode()
-            marks = [(_MARK, now), (_ORIGINAL, bytes(source.resolve()))]
-            copy.executemany("INSERT OR REPLACE INTO settings VALUES (?, ?)", marks)
+            copy.execute("REPLACE INTO settings VALUES (?, ?)", (_MARK, now))
         return _checked(part)
 
 
@@ -118,45 +114,123 @@ def restore(source: Path, out: Path, *, original_lost: bool = False) -> Copied:
     """Make a store at `out`, which must be new, from a backup; see above for what is closed."""
     with _unfinished(out) as part:
         with closing(_opened(source)) as connection:
-            if _setting(connection, _MARK) is None:
+            if _plain_setting(connection, _MARK) is None:
                 raise InvalidValueError(
                     f"Expected {str(source)!r} to be a file that `blurfit backup` wrote."
                 )
-            heir = _refuse_unless_lost(connection) if original_lost else None
             connection.execute("VACUUM INTO ?", (str(part),))
-        closed = mark_restored(part, original_lost=original_lost)
-        with closing(_opened(part)) as copy, copy:
-            copy.execute("DELETE FROM settings WHERE name IN (?, ?)", (_MARK, _ORIGINAL))
+        with database.Transactions(part) as store:
+            closed = store.write(_close, out, original_lost=original_lost)
+            store.write(_set, _MARK, None)
         found = _checked(part)
-        if heir is not None:  # before it can be opened
-            heir.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            private_files.write(heir, bytes(out.resolve()))
+    Store(out).close()
     return Copied(found.collections, found.submissions, closed)
 
 
 def mark_restored(place: str | Path, *, original_lost: bool = False) -> tuple[str, ...]:
-    """Close what could be released twice; for a PostgreSQL database that was filled from a dump.
+    """Close what could be released twice, in a store that was put back by other means: from a dump
+    of PostgreSQL, or by a backup of files.
 
     The fingerprints of what was closed are returned. To do it again changes nothing
     but what was opened since.
     """
     with database.Transactions(place) as store:
         store.write(database.migrate)  # or a sentence about another version
-        return store.write(_close, original_lost)
+        closed = store.write(_close, database.file_of(place), original_lost=original_lost)
+    Store(place).close()
+    return closed
 
 
-def refuse_backup(connection: Connection, place: str) -> None:
-    """Refuse to open a backup, in which nothing may be collected or published."""
-    query = sa.select(database.settings.c.value).where(database.settings.c.name == _MARK)
-    if connection.scalar(query) is not None:
+def move_here(place: str | Path) -> None:
+    """Let a store go on here, which was moved with all that it held, and is nowhere else."""
+    if (file := database.file_of(place)) is not None:
+        _opened(file).close()  # or a sentence: nothing is created
+    with database.Transactions(place) as store:
+        store.write(database.migrate)
+        store.write(_move, file)
+    Store(place).close()
+
+
+def _settled(connection: Connection, file: Path | None) -> bytes:
+    """Return the identity of a store, new for a new one; refuse a backup, and what may be a copy.
+
+    A copy is another file. A file keeps its number when it is renamed on its device, whose own
+    number may change when the machine starts: so path or device must be the same, too. Of
+    PostgreSQL, server and database must be, and the number of a table, which a dump has anew.
+    """
+    now: list[Any] | None = None
+    if file is not None:
+        status = file.stat()
+        now = [str(file.resolve()), status.st_dev, status.st_ino]
+    elif connection.dialect.name == "postgresql":
+        row = connection.exec_driver_sql(
+            "SELECT (SELECT system_identifier FROM pg_control_system()), (SELECT oid FROM "
+            "pg_database WHERE datname = current_database()), 'settings'::regclass::oid"
+        ).one()
+        now = [f"database {row[1]} of PostgreSQL {row[0]}", None, row[2]]
+    if _setting(connection, _MARK) is not None:
         raise InvalidValueError(
-            f"Expected {place!r} to be a store, and it is a backup of one: the original may have "
-            "published since. Make a store of it with `blurfit restore`."
+            f"Expected {str(file)!r} to be a store, and it is a backup of one: the original may "
+            "have published since. Make a store of it with `blurfit restore`."
         )
+    if (identity := _setting(connection, _IDENTITY)) is None:
+        _set(connection, _IDENTITY, identity := secrets.token_bytes(16))
+    before = json.loads(_setting(connection, _LOCATION) or "null")
+    if now is None or now == before:
+        return identity
+    is_same_device = before is not None and before[1] is not None and before[1] == now[1]
+    if before is not None and (before[2] != now[2] or not (before[0] == now[0] or is_same_device)):
+        raise InvalidValueError(
+            f"Expected the store that was opened at {before[0]!r}, and the one at {now[0]!r} was "
+            "copied or moved: of two copies each could publish, and the two would give away whom "
+            "they differ in. If the original may have published since, as after a backup, run "
+            "`blurfit restore --in-place`; if this is all of it, and it is nowhere else, run "
+            "`blurfit restore --moved`."
+        )
+    with suppress(OSError):
+        if is_same_device and Path(before[0]).samefile(now[0]):
+            return identity  # by another way to it
+    _set(connection, _LOCATION, json.dumps(now).encode())
+    return identity
 
 
-def _close(connection: Connection, original_lost: bool) -> tuple[str, ...]:
-    c, found = database.courses.c, []
+def _setting(connection: Connection, name: str) -> bytes | None:
+    here = database.settings.c.name == name
+    found: bytes | None = connection.scalar(sa.select(database.settings.c.value).where(here))
+    return found
+
+
+def _set(connection: Connection, name: str, value: bytes | None) -> None:
+    connection.execute(sa.delete(database.settings).where(database.settings.c.name == name))
+    if value is not None:
+        connection.execute(sa.insert(database.settings).values(name=name, value=value))
+
+
+def _move(connection: Connection, out: Path | None) -> None:
+    """Let a store go on wherever it is opened next, which will be `out`; refuse while another one
+    of its identity is there: the original, or one that was moved or restored to go on before.
+
+    Of other machines, and of stores that were moved since, nothing is known here.
+    """
+    identity = _setting(connection, _IDENTITY) or b""
+    places = [release_record.place_of(identity)]
+    if (known := _setting(connection, _LOCATION)) is not None:
+        places.append(Path(json.loads(known)[0]))
+    for place in places:
+        if place is not None and place != (out and out.resolve()) and _is_store(place, identity):
+            raise InvalidValueError(
+                f"Expected the original to be lost, and {str(place)!r} is there, which could "
+                "publish too: two releases could give away whoever came in between. Remove it, if "
+                "it has published and exported nothing since; or close what both could publish: "
+                "restore without --original-lost, or --in-place instead of --moved."
+            )
+    _set(connection, _LOCATION, None)
+    if out is not None:
+        release_record.remember_place(identity, out.resolve())
+
+
+def _close(connection: Connection, out: Path | None, *, original_lost: bool) -> tuple[str, ...]:
+    c, closed = database.courses.c, []
     query = sa.select(c.fingerprint).where(c.state != "ended").order_by(c.key)
     for fingerprint in connection.scalars(query).all():
         course = collections.find_course(connection, fingerprint)
@@ -164,18 +238,34 @@ def _close(connection: Connection, original_lost: bool) -> tuple[str, ...]:
             continue
         now = collections.standing(connection, course, alone=True)
         release.end(connection, now, RESTORED)
-        found.append(fingerprint)
-    return tuple(found)
+        closed.append(fingerprint)
+    if original_lost:
+        _move(connection, out)
+    else:  # what it opens from now on is its own
+        _set(connection, _IDENTITY, None)
+        _set(connection, _LOCATION, None)
+    return tuple(closed)
 
 
 def _may_go_on(connection: Connection, course: Course) -> bool:
-    """Tell whether a course can be released here alone, if the original is lost."""
+    """Tell whether a course can be released here alone, if the original is lost; refuse what was
+    released from it, as far as this account knows.
+    """
     agreement, w = course.document, database.waves.c
     if not (isinstance(agreement, Agreement) and course.role == "whole"):
         return False
     place = connection.scalar(sa.select(w.handed_over).where(w.course == course.key))
     # An export may have been completed since.
-    return agreement.wave is None and place is None
+    if agreement.wave is not None or place is not None:
+        return False
+    identity = _setting(connection, _IDENTITY) or b""
+    if ReleaseRecord.of_store(course.fingerprint, identity).find() is not None:
+        raise InvalidValueError(
+            f"Expected a collection of which nothing was released, and {course.fingerprint} has "
+            f"been released from the original, as {str(release_record.path())!r} says. Restore "
+            "without --original-lost."
+        )
+    return True
 
 
 def _checked(part: Path) -> Copied:
@@ -224,38 +314,18 @@ def _opened(path: Path) -> sqlite3.Connection:
     return sqlite3.connect(path, timeout=30)
 
 
-def _refuse_unless_lost(connection: sqlite3.Connection) -> Path:
-    """Refuse to go on where another store of the same origin is still there: the original, or one
-    that was restored to go on before, from this or another backup.
-
-    Where this account remembers the latter is returned. Of other machines nothing is known.
-    """
-    identity = _setting(connection, _IDENTITY) or b""
-    heir = private_files.home() / "restored" / identity.hex()
-    known = [_setting(connection, _ORIGINAL), heir.read_bytes() if heir.exists() else None]
-    for place in (Path(os.fsdecode(one)) for one in known if one is not None):
-        if _is_same_store(place, identity):
-            raise InvalidValueError(
-                f"Expected the original to be lost, and {str(place)!r} is there, which could "
-                "publish too: two releases could give away whoever came in between. Remove it, if "
-                "it has published and exported nothing since the backup; or restore without "
-                "--original-lost."
-            )
-    return heir
-
-
-def _is_same_store(place: Path, identity: bytes) -> bool:
+def _is_store(place: Path, identity: bytes) -> bool:
     """Whether a store is at a place, and is not known to be another one."""
     if not place.exists():
         return False
     try:
         with closing(_opened(place)) as there:
-            return _setting(there, _IDENTITY) in (None, identity)
+            return _plain_setting(there, _IDENTITY) in (None, identity)
     except (InvalidValueError, sqlite3.Error):
         return True  # damaged: whoever mends it would have a second store
 
 
-def _setting(connection: sqlite3.Connection, name: str) -> bytes | None:
+def _plain_setting(connection: sqlite3.Connection, name: str) -> bytes | None:
     try:
         query = "SELECT value FROM settings WHERE name = ?"
         row = connection.execute(query, (name,)).fetchone()

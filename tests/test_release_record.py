@@ -8,11 +8,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from blurfit import ConflictError, InfeasibleError, InvalidValueError
-from blurfit.files import receipts as module
-from blurfit.files.receipts import Receipts, ReleaseReceipt, Remembered
-from blurfit.files.scan import Identity
+from blurfit import ConflictError, InfeasibleError, InvalidValueError, StorageError
+from blurfit import release_record as module
 from blurfit.model.release import Release
+from blurfit.release_record import Identity, ReleaseReceipt, ReleaseRecord, Remembered
 from support import processes
 
 FILES = [Identity("a.parquet", 10, "aa"), Identity("b.parquet", 20, "bb")]
@@ -28,8 +27,8 @@ def places(tmp_path) -> list[str]:
     return [str(tmp_path / "one" / "a.parquet"), str(tmp_path / "two" / "b.parquet")]
 
 
-def of(places, files=FILES, **options) -> Receipts:
-    return Receipts.of(PRINT, places, files, **options)
+def of(places, files=FILES, **options) -> ReleaseRecord:
+    return ReleaseRecord.of_files(PRINT, places, files, **options)
 
 
 def test_what_another_folder_has_is_released_and_nothing_else(places, tmp_path) -> None:
@@ -92,8 +91,8 @@ def record_and_die(places: list[str], last: int) -> None:
 
         return run
 
-    for kind, step in itertools.product((module._Beside, Remembered), ("create", "replace")):
-        setattr(kind, step, counted(getattr(kind, step)))
+    for kind in (module._Beside, Remembered):
+        kind.swap = counted(kind.swap)
     of(places).record(FIRST)
 
 
@@ -162,24 +161,46 @@ def of_remembered(*files: Identity, fingerprint: str = "f0" * 32) -> Remembered:
 
 
 def test_a_claim_is_replaced_or_removed() -> None:
-    of_remembered(*FILES_REMEMBERED).create(b"claim")
-    of_remembered(*FILES_REMEMBERED).replace(b"complete")
+    assert of_remembered(*FILES_REMEMBERED).swap(None, b"claim")
+    assert of_remembered(*FILES_REMEMBERED).swap(b"claim", b"complete")
     assert of_remembered(FILES_REMEMBERED[1]).receipts() == [b"complete"]
-    of_remembered(*FILES_REMEMBERED).remove(b"claim")
+    assert not of_remembered(*FILES_REMEMBERED).swap(b"claim", None)
     assert of_remembered(*FILES_REMEMBERED).receipts() == [b"complete"], (
         "somebody else completed it: that stays"
     )
-    of_remembered(*FILES_REMEMBERED).remove(b"complete")
+    assert of_remembered(*FILES_REMEMBERED).swap(b"complete", None)
     assert of_remembered(*FILES_REMEMBERED).receipts() == []
-    assert of_remembered(FILES_REMEMBERED[1]).create(b"another")
+    assert of_remembered(FILES_REMEMBERED[1]).swap(None, b"another")
 
 
 def test_a_home_that_cannot_be_written_is_an_error(home, monkeypatch) -> None:
     home.write_text("a file")
-    with pytest.raises(InvalidValueError, match="BLURFIT_HOME"):
+    with pytest.raises(StorageError, match="BLURFIT_HOME"):
         of_remembered(*FILES_REMEMBERED).receipts()
     (home.parent / "damaged").mkdir()
     (home.parent / "damaged" / "releases.db").write_text("no database" * 1000)
     monkeypatch.setenv("BLURFIT_HOME", str(home.parent / "damaged"))
-    with pytest.raises(InvalidValueError, match=r"releases\.db"):
+    with pytest.raises(StorageError, match=r"releases\.db"):
         of_remembered(*FILES_REMEMBERED).receipts()
+
+
+def test_an_account_without_a_home_is_told_to_name_one(monkeypatch) -> None:
+    """As in a container that runs as a number: nothing is released, and it says what to do."""
+    for name in ("BLURFIT_HOME", "HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(os, "getuid", lambda: 987_654)
+    with pytest.raises(StorageError, match="BLURFIT_HOME must name a folder"):
+        of_remembered(*FILES_REMEMBERED).receipts()
+
+
+# ---- stores
+
+
+def test_what_a_store_released_is_known_by_its_identity() -> None:
+    """The second one gets the first one's release, and has to see that it is another."""
+    record = ReleaseRecord.of_store(PRINT, b"identity")
+    assert record.find() is None
+    assert record.record(FIRST) == FIRST
+    assert ReleaseRecord.of_store(PRINT, b"identity").record(SECOND) == FIRST
+    assert ReleaseRecord.of_store(PRINT, b"another").find() is None
+    assert ReleaseRecord.of_store("0f" * 32, b"identity").find() is None

@@ -1,32 +1,35 @@
-"""Keep to one release from each set of files, recorded in receipts beside them.
+"""The one record of what was released, from a store or from files: each set has one release.
 
-A model from files that are then added to would give away whoever came in between; so a set of files
-has one release, the receipt holds it, and whoever asks again gets the same bytes. A set that has
-changed since is refused (`blurfit.model.release` has the reasons).
+A second release of almost the same people would give away whom the two differ in
+(`blurfit.model.release`). So a release is recorded, on disk, before anyone sees it, under its
+agreement and its sources:
 
-There is a receipt in every folder that holds one of the files, because a later run may name some of
-the folders only; one in what the account remembers, because files can be moved away from their
-receipts; and one where the caller wants it, which is needed as soon as one of the files is on
-another machine: the next run may name that one with other folders. What any of them holds is the
-release: for a place that has no receipt yet, or has lost its own, it is copied, and never learned
-again, since noise of the database would be drawn again. Where there is none, the alphabetically
-first folder decides. In this order, each step atomic:
+| source | is known by | recorded by |
+| --- | --- | --- |
+| a file of submissions | size and digest, wherever it is | `blurfit.files.learn` |
+| a store | a random identity, which its copies and backups have too | `blurfit_server.store` |
 
-1. every other place gets a claim: "a model of these files is recorded in that folder";
+The same sources get the recorded release again, to the last byte; if only some of them are the
+same, the release is refused. A store looks whether what was recorded is of its own people, as a
+copy of it has others.
+
+The record lies in what the account remembers, `releases.db` in BLURFIT_HOME or ~/.blurfit. That of
+files also lies in every folder that holds one of them, which another account may name, and where
+the caller wants it. Each step is atomic:
+
+1. every place but the first folder gets a claim: "a model of these files is recorded there";
 2. the first folder gets the receipt, if there is none: then the model is released;
-3. the claims are replaced by copies of that receipt.
+3. the claims are replaced by copies of that receipt, as is a receipt that was lost.
 
-A file is created by linking a complete one to its name, which only one of several processes can do,
-on network file systems too; the others find the first one's, and return its model. Killed before
-step 2 nothing was released; killed afterwards, the next run completes step 3. Two sets that share a
-place meet at its claim or receipt, and the second is refused.
+Only one of several processes can create a receipt, on network file systems too; the others return
+its release. Killed before step 2 nothing was released; killed afterwards, the next run completes
+step 3. Two sets that share a place meet at its claim or receipt, and the second is refused.
 
-**What the account remembers**, in BLURFIT_HOME or ~/.blurfit, is every file of submissions by its
-size and digest, under each agreement, with the receipt of the release that it is in. Together with
-other files it is refused then, from any folder or URL. It does not see other accounts and machines,
-nor the same rows in a file that was written anew.
+Conditions and limits: `docs/theory/one-release.md`. Tests: `tests/test_release_record.py`,
+`server/tests/files/test_one_set.py`, `server/tests/files/test_any_order.py`.
 """
 
+import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -37,23 +40,34 @@ import msgspec
 
 from blurfit import private_files
 from blurfit.data import read_json
-from blurfit.errors import BlurfitError, ConflictError, InvalidValueError
-from blurfit.files.scan import Identity
+from blurfit.errors import BlurfitError, ConflictError, InvalidValueError, StorageError
 from blurfit.model.release import Release
 
 FORMAT, VERSION = "blurfit-release", 1
 _TABLES = """
 CREATE TABLE IF NOT EXISTS receipts (key INTEGER PRIMARY KEY, receipt BLOB NOT NULL);
-CREATE TABLE IF NOT EXISTS files (
+CREATE TABLE IF NOT EXISTS sources (
     fingerprint TEXT, size INTEGER, digest TEXT, receipt INTEGER NOT NULL,
     PRIMARY KEY (fingerprint, size, digest)
 );
+CREATE TABLE IF NOT EXISTS stores (identity BLOB PRIMARY KEY, place BLOB NOT NULL);
 """
 
 
+@dataclass(frozen=True, order=True)
+class Identity:
+    """A source: a file by its size and `digest`, which `blurfit.files.scan.identify` computes; or a
+    store, of size 0, by its random identity. Its name may change.
+    """
+
+    name: str
+    size: int
+    digest: str
+
+
 class ReleaseReceipt(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """What is recorded: of which files, the texts of the model and of its moments, or why there
-    will never be any.
+    """A release and its sources: the texts of the model and of its moments, or why there will never
+    be any.
 
     A claim has neither: it says in which folder to look (`decided_in`).
     """
@@ -66,23 +80,18 @@ class ReleaseReceipt(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     model: str | None = None
     moments: str | None = None
     refusal: str | None = None
-    database_noise: bool = False  # whether noise was drawn for this release, which is nowhere else
 
     @property
     def is_claim(self) -> bool:
-        """Whether nothing is released yet, as far as this file says."""
-        return self.model is None and self.refusal is None
+        """Whether this file says of no release yet."""
+        return self.model is None and self.moments is None and self.refusal is None
 
     def release(self) -> Release:
-        """Return what was released."""
+        """Return the recorded release."""
         return Release(self.model, self.moments, self.refusal)
 
-    def contents(self) -> list[tuple[int, str]]:
-        """Return the files without their names, which may change."""
-        return sorted((size, digest) for _, size, digest in self.files)
-
     def text(self) -> bytes:
-        """Write it as it is kept."""
+        """Return the receipt as it is written."""
         return msgspec.json.format(msgspec.json.encode(self), indent=2) + b"\n"
 
 
@@ -96,114 +105,88 @@ class _Beside:
         return str(self.path)
 
     def receipts(self) -> list[bytes]:
-        """Return what is there, if anything is."""
+        """Return the receipt, if there is one."""
         try:
             return [self.path.read_bytes()]
         except FileNotFoundError:
             return []
 
-    def create(self, receipt: bytes) -> bool:
-        """Tell whether it was created: of several processes only one can."""
-        try:
-            self._write(receipt, only_new=True)
-        except FileExistsError:
+    def swap(self, old: bytes | None, new: bytes | None) -> bool:
+        """Replace `old` by `new`, and report whether that was done; None stands for no receipt."""
+        if old is not None and self.receipts() != [old]:
             return False
-        return True
-
-    def replace(self, receipt: bytes) -> None:
-        """Put a receipt in place of a claim."""
-        self._write(receipt)
-
-    def remove(self, claim: bytes) -> None:
-        """Remove a claim, unless somebody else has put a receipt in its place."""
-        if self.receipts() == [claim]:
+        if new is None:
             self.path.unlink(missing_ok=True)
-
-    def _write(self, receipt: bytes, *, only_new: bool = False) -> None:
+            return True
         try:
-            with private_files.replacing(self.path, only_new=only_new) as part:
-                part.write_bytes(receipt)
+            with private_files.replacing(self.path, only_new=old is None) as part:
+                part.write_bytes(new)
                 part.chmod(0o644)
         except FileExistsError:
-            raise
+            return False
         except OSError as error:
             raise InvalidValueError(
                 f"Expected to be able to write {str(self.path)!r}, where it is recorded what was "
                 f"released: {error.strerror}. Make the folder writable, or let its owner learn "
                 "from the files."
             ) from error
+        return True
 
 
 @dataclass(frozen=True)
 class Remembered:
-    """What the account remembers of some files under an agreement."""
+    """What the account remembers of some sources under an agreement."""
 
     fingerprint: str
-    files: tuple[Identity, ...]
+    sources: tuple[Identity, ...]
 
     def __str__(self) -> str:
-        return str(_path())
+        return str(path())
 
     def receipts(self) -> list[bytes]:
-        """Return every receipt that some of the files are in."""
+        """Return every receipt that some of the sources are in."""
         with _opened() as file:
-            return [text for _, text in self._found(file)]
+            return list(self._found(file).values())
 
-    def create(self, receipt: bytes) -> bool:
-        """Remember a receipt of all of the files, unless there is one of some of them."""
+    def swap(self, old: bytes | None, new: bytes | None) -> bool:
+        """Replace `old` by `new`, and report whether that was done; None stands for no receipt."""
         with _opened() as file:
-            if self._found(file):
+            found = self._found(file)
+            if list(found.values()) != ([] if old is None else [old]):
                 return False
-            self._insert(file, receipt)
+            for key in found:
+                file.execute("DELETE FROM sources WHERE receipt = ?", (key,))
+                file.execute("DELETE FROM receipts WHERE key = ?", (key,))
+            if new is not None:
+                row = file.execute("INSERT INTO receipts (receipt) VALUES (?)", (new,)).lastrowid
+                rows = [(self.fingerprint, one.size, one.digest, row) for one in self.sources]
+                file.executemany("INSERT OR IGNORE INTO sources VALUES (?, ?, ?, ?)", rows)
             return True
 
-    def replace(self, receipt: bytes) -> None:
-        """Remember this receipt of the files in place of what was remembered."""
-        with _opened() as file:
-            self._delete(file)
-            self._insert(file, receipt)
-
-    def remove(self, claim: bytes) -> None:
-        """Forget a claim that was created for the files, because nothing was released; what
-        somebody else has put in its place stays.
-        """
-        with _opened() as file:
-            self._delete(file, claim)
-
-    def _found(self, file: sqlite3.Connection) -> list[tuple[int, bytes]]:
+    def _found(self, file: sqlite3.Connection) -> dict[int, bytes]:
         query = (
-            "SELECT key, receipts.receipt FROM files JOIN receipts ON key = files.receipt "
+            "SELECT key, receipts.receipt FROM sources JOIN receipts ON key = sources.receipt "
             "WHERE fingerprint = ? AND size = ? AND digest = ?"
         )
-        rows = (file.execute(query, names).fetchone() for names in self._names())
-        return list(dict.fromkeys(row for row in rows if row is not None))
-
-    def _insert(self, file: sqlite3.Connection, receipt: bytes) -> None:
-        key = file.execute("INSERT INTO receipts (receipt) VALUES (?)", (receipt,)).lastrowid
-        rows = [(*names, key) for names in self._names()]
-        file.executemany("INSERT OR IGNORE INTO files VALUES (?, ?, ?, ?)", rows)
-
-    def _delete(self, file: sqlite3.Connection, only: bytes | None = None) -> None:
-        for key in [key for key, text in self._found(file) if only in (None, text)]:
-            file.execute("DELETE FROM files WHERE receipt = ?", (key,))
-            file.execute("DELETE FROM receipts WHERE key = ?", (key,))
-
-    def _names(self) -> Sequence[tuple[str, int, str]]:
-        return [(self.fingerprint, one.size, one.digest) for one in self.files]
+        found: dict[int, bytes] = {}
+        for one in self.sources:
+            found |= dict(file.execute(query, (self.fingerprint, one.size, one.digest)))
+        return found
 
 
-def _path() -> Path:
+def path() -> Path:
+    """Return the file with what the account remembers."""
     return private_files.home() / "releases.db"
 
 
 @contextmanager
 def _opened() -> Iterator[sqlite3.Connection]:
     """Yield the account's file, within one transaction, for which other processes wait."""
-    path = _path()
+    here = path()
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        private_files.create(path)
-        with closing(sqlite3.connect(path, isolation_level=None, timeout=60)) as file:
+        here.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        private_files.create(here)
+        with closing(sqlite3.connect(here, isolation_level=None, timeout=60)) as file:
             file.execute("PRAGMA synchronous = FULL")
             file.execute("BEGIN IMMEDIATE")
             for statement in _TABLES.split(";"):
@@ -211,29 +194,54 @@ def _opened() -> Iterator[sqlite3.Connection]:
             yield file
             file.execute("COMMIT")  # what is closed without is rolled back
     except (OSError, sqlite3.Error) as error:
-        raise InvalidValueError(
-            f"Expected {str(path)!r} to be a file that can be written, where blurfit remembers "
-            f"what was released from which files: {error}. Set {private_files.HOME} to a folder "
-            "of yours, and keep it."
+        raise StorageError(
+            f"Expected {str(here)!r} to be a file that can be written, where blurfit remembers "
+            f"what was released: {error}. Nothing is released without. Set {private_files.HOME} to "
+            "a folder of yours, and keep it."
         ) from error
 
 
+def require_writable() -> None:
+    """Refuse to begin what could not be recorded in the end."""
+    with _opened():
+        pass
+
+
+def place_of(identity: bytes) -> Path | None:
+    """Return where a store went on that was moved, or restored in place of a lost one."""
+    with _opened() as file:
+        query = "SELECT place FROM stores WHERE identity = ?"
+        row = file.execute(query, (identity,)).fetchone()
+    return None if row is None else Path(os.fsdecode(row[0]))
+
+
+def remember_place(identity: bytes, place: Path) -> None:
+    """Remember where a store goes on."""
+    with _opened() as file:
+        file.execute("REPLACE INTO stores VALUES (?, ?)", (identity, os.fsencode(place)))
+
+
 @dataclass(frozen=True)
-class Receipts:
-    """The places where the release of a set of files under an agreement is recorded."""
+class ReleaseRecord:
+    """The places where the release of some sources under an agreement is recorded."""
 
     fingerprint: str
-    files: tuple[Identity, ...]
-    places: tuple[Path, ...]
+    sources: tuple[Identity, ...]
+    places: tuple[Path, ...] = ()
 
     @classmethod
-    def of(
+    def of_store(cls, fingerprint: str, identity: bytes) -> "ReleaseRecord":
+        """Return the record of a collection in a store."""
+        return cls(fingerprint, (Identity("a store", 0, identity.hex()),))
+
+    @classmethod
+    def of_files(
         cls,
         fingerprint: str,
         places: Sequence[str],
         files: Sequence[Identity],
         receipt: Path | None = None,
-    ) -> "Receipts":
+    ) -> "ReleaseRecord":
         """Choose a place in every folder here that holds some of the files, and at `receipt`
         too: a file, or a folder in which each agreement has its own.
         """
@@ -254,9 +262,9 @@ class Receipts:
         return cls(fingerprint, tuple(sorted(files)), tuple(wanted))
 
     def find(self) -> Release | None:
-        """Return what was released from these files; None if nothing was yet.
+        """Return what was released from these sources; None if nothing was yet.
 
-        Other files at one of the places are an error.
+        Other sources at one of the places are an error.
         """
         known = [one for one in map(self._read, self._all()) if one is not None]
         decided = [one for one in known if not one.is_claim]
@@ -265,42 +273,37 @@ class Receipts:
         self._copy(decided[0])
         return decided[0].release()
 
-    def record(self, release: Release, *, database_noise: bool = False) -> Release:
-        """Release something, unless something was released before: then that is returned."""
-        claim = ReleaseReceipt(
-            FORMAT,
-            VERSION,
-            self.fingerprint,
-            [astuple(one) for one in self.files],
-            str(self.places[0]),
-        )
-        complete = msgspec.structs.replace(claim, **asdict(release), database_noise=database_noise)
+    def record(self, release: Release) -> Release:
+        """Record a release, unless another one was recorded before: then that is returned."""
         first, *others = self._all()
+        sources = [astuple(one) for one in self.sources]
+        claim = ReleaseReceipt(FORMAT, VERSION, self.fingerprint, sources, str(first))
+        complete = msgspec.structs.replace(claim, **asdict(release))
         claimed = []
         try:
             for place in others:
-                if place.create(claim.text()):
+                if place.swap(None, claim.text()):
                     claimed.append(place)
                 elif (found := self._read(place)) is not None and not found.is_claim:
                     complete = found  # of somebody who named other folders, and was quicker
-            if not first.create(complete.text()):
+            if not first.swap(None, complete.text()):
                 complete = self._read(first) or complete
         except BlurfitError:
             for place in claimed:
-                place.remove(claim.text())
+                place.swap(claim.text(), None)
             raise
         self._copy(complete)
         return complete.release()
 
     def _all(self) -> list[_Beside | Remembered]:
         """Everywhere; the first one decides."""
-        return [*map(_Beside, self.places), Remembered(self.fingerprint, self.files)]
+        return [*map(_Beside, self.places), Remembered(self.fingerprint, self.sources)]
 
     def _copy(self, decided: ReleaseReceipt) -> None:
         for place in self._all():
             found = self._read(place)
             if found is None or found.is_claim:
-                place.replace(decided.text())
+                place.swap(None if found is None else found.text(), decided.text())
 
     def _read(self, place: _Beside | Remembered) -> ReleaseReceipt | None:
         found = [self._checked(place, text) for text in place.receipts()]
@@ -319,13 +322,14 @@ class Receipts:
                 f"Expected {str(place)!r} to be a receipt of version {VERSION} for the agreement "
                 f"{self.fingerprint}, and it is of version {found.version} for {found.fingerprint}."
             )
-        if found.contents() != sorted((one.size, one.digest) for one in self.files):
+        known = sorted((size, digest) for _, size, digest in found.files)
+        if known != sorted((one.size, one.digest) for one in self.sources):
             raise ConflictError(self._changed(place, found))
         return found
 
     def _changed(self, place: _Beside | Remembered, found: ReleaseReceipt) -> str:
         before = {name for name, *_ in found.files}
-        now = {one.name for one in self.files}
+        now = {one.name for one in self.sources}
         words = [
             f"{what}: {', '.join(sorted(names))}"
             for what, names in (("added", now - before), ("missing", before - now))
