@@ -1,13 +1,8 @@
-"""From releases to models, and to the agreement of the next wave of a plan.
+"""From the releases of a plan to its model, and to the agreement of its next wave.
 
-Everything here follows from published sums, so anybody can do it: `fit` reads one release,
-`learn_plan` those of a plan's waves; `next_agreement` is what the database announces, and `follows`
-a contributor's check of it.
-
-**Two readings of the same sums.** For *prediction* one wants the weights of least expected error,
-so what the noise leaves uncertain is shrunk (`blurfit.learning.shrinkage`), unless a penalty is
-asked for. For *inference* one wants unbiased coefficients with their standard errors
-(`learning.inference`), or the reason why there are none.
+Everything here follows from published sums, so anybody can do it: `learn_plan` reads the releases
+of a plan's waves; `next_agreement` is what the database announces, and `follows` a contributor's
+check of it.
 
 **What `follows` checks.** The marks (SHA-256) of the releases that the agreement names are those of
 the releases at hand; the agreement states what the plan states (`Plan.require`), and its noise
@@ -25,163 +20,34 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
 import numpy as np
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.mechanisms import kept_columns, model_columns
 from blurfit.agreement.plan import Agreed, HeldWaves, Plan
-from blurfit.data import FloatArray
 from blurfit.errors import (
     BlurfitError,
     InfeasibleError,
     InvalidValueError,
     NotCertifiedError,
-    nonnegative,
-    whole,
 )
 from blurfit.learning.beliefs import Belief, first_belief
 from blurfit.learning.inference import Inference, estimates_apart, infer
-from blurfit.learning.shrinkage import Reading, denoise, linear_bayes, reading, shrink
-from blurfit.learning.solver import minimise
-from blurfit.learning.sums import JointSums, Submodel
+from blurfit.learning.shrinkage import linear_bayes
+from blurfit.learning.sums import Submodel
 from blurfit.learning.wave_inference import Collected, unseen, wave_estimates
-from blurfit.learning.waves import WaveSums, learn_wave, learns_mean, next_map, odds_of, on_curve
+from blurfit.learning.waves import WaveSums, learn_wave, learns_mean, next_map, on_curve
 from blurfit.model.model import Link, PublishedModel, WaveShare
-from blurfit.schema.columns import is_unsaid
-from blurfit.schema.formulas import Formula
-from blurfit.schema.schema import Categorical, Units, units
+from blurfit.model.release import PublishedMoments
+from blurfit.schema.schema import units
 from blurfit.theory.forms import WaveForm
 from blurfit.theory.maps import Announced, GaugeMap
 from blurfit.theory.planning import information, mean_alone
 
-if TYPE_CHECKING:
-    from blurfit.model.release import PublishedMoments
-
-
-_METHODS: dict[Reading, str] = {
-    "linear-bayes": "least squares; shrunk for prediction, by linear Bayes",
-    "mean": "the mean alone: more cannot be told from the noise",
-}
-
-
-@dataclass(frozen=True, eq=False)
-class Path:
-    """Coefficients in the user's units, (penalties, coefficients), over a grid of penalties."""
-
-    names: tuple[str, ...]
-    penalties: FloatArray
-    coefficients: FloatArray
-
-
-def fit(
-    moments: "PublishedMoments",
-    formula: Formula,
-    *,
-    ridge: float | None = None,
-    lasso: float | None = None,
-    uneven: bool = False,
-) -> PublishedModel:
-    """Return the model that a formula asks for; see `PublishedMoments.fit`."""
-    schema, sums = moments.agreement.schema, moments.joint
-    aim = schema.question(formula.target)
-    told = units(schema, formula.target, formula.features, references=formula.references)
-    found = [_weights(sums.submodel(one, told.columns), ridge, lasso) for one in aim.columns]
-    told_of, reason = [], None
-    try:
-        told_of = [_inference(sums, column, told, uneven=uneven) for column in aim.columns]
-    except InfeasibleError as error:
-        reason = str(error)
-    return moments.modelled(
-        formula,
-        weights=np.array([told.spread(weights) for weights, *_ in found]),
-        curve=found[0][2],
-        method=found[0][1] + moments.weights_in_words,
-        inference=tuple(told_of),
-        refusal=reason,
-    )
-
-
-def path(
-    moments: "PublishedMoments",
-    formula: Formula,
-    penalty: Literal["ridge", "lasso"],
-    *,
-    penalties: Sequence[float] | None = None,
-    points: int = 30,
-) -> Path:
-    """Return coefficients over a grid of penalties, largest first: by default `points` of them,
-    from where a lasso leaves every feature out down to a thousandth of that.
-    """
-    schema = moments.agreement.schema
-    aim = schema.question(formula.target)
-    if isinstance(aim, Categorical):
-        raise InvalidValueError(
-            f"Expected a target with one column for a path, and {formula.target!r} has "
-            f"{len(aim.levels)} classes."
-        )
-    told = units(schema, formula.target, formula.features, references=formula.references)
-    sums = moments.joint.submodel(formula.target, told.columns)
-    if penalties is None:
-        whole(points=points)
-        largest = max(float(np.abs(_centred(sums)[1]).max()), 1e-12) * (1 + 1e-9)  # surely
-        penalties = np.geomspace(largest, largest / 1000, points).tolist()
-    rows = [told.apply(told.spread(_weights(sums, **{penalty: value})[0])) for value in penalties]
-    return Path(told.names, np.asarray(penalties), np.array(rows))
-
-
-def _weights(
-    sums: Submodel, ridge: float | None = None, lasso: float | None = None
-) -> tuple[FloatArray, str, tuple[float, float] | None]:
-    """Return weights of (1, v), how they were found, and a label's curve, if its slopes are."""
-    if not sums.features:
-        mean = sums.cross / (sums.count * sums.constant * sums.target.weight)
-        return mean, "the mean", None
-    if ridge is None and lasso is None:
-        found, read = shrink(sums), reading(sums)
-        curved = sums.target.kind == "sign" and read != "mean"
-        curve = odds_of(first_belief(sums, found, "label")) if curved else None
-        return found.coefficients, _METHODS[read], curve
-    nonnegative(ridge=ridge or 0.0, lasso=lasso or 0.0)
-    covariance, cross, mean, middle = _centred(sums)
-    slopes = minimise(covariance, cross, ridge=ridge or 0.0, l1=lasso or 0.0).weights
-    words = [f"{name} {value:g}" for name, value in (("ridge", ridge), ("lasso", lasso)) if value]
-    method = " and ".join(words) or "least squares"
-    return np.concatenate([[middle - slopes @ mean], slopes]), method, None
-
-
-def _centred(sums: Submodel) -> tuple[FloatArray, FloatArray, FloatArray, float]:
-    """Return the covariance of the columns v (denoised, so positive definite), with the target,
-    their means and the target's.
-    """
-    features, weights = denoise(sums), sums.scale[1:]
-    mean = features.mean / weights
-    covariance = features.covariance / np.outer(weights, weights)
-    cross = sums.cross[1:] / (sums.count * weights * sums.target.weight)
-    middle = sums.cross[0] / (sums.count * sums.constant * sums.target.weight)
-    return covariance, cross - mean * middle, mean, middle
-
-
-def _inference(sums: JointSums, column: str, told: Units, *, uneven: bool) -> Inference:
-    """Infer one column of the target, in the user's units.
-
-    Where the noise drowns the columns for not saying, because hardly anybody was silent, errors are
-    told for all other coefficients, as if the few had said the reference level or the middle. That
-    is decided by the release alone.
-    """
-    submodel = sums.submodel(column, told.names[1:])
-    try:
-        found = infer(submodel, uneven=uneven)
-    except InfeasibleError:
-        if not (silence := [name for name in told.names if is_unsaid(name)]):
-            raise
-        return _inference(sums, column, told.without(silence), uneven=uneven)
-    return found.in_units(told)
-
-
 Waves = Plan | HeldWaves  # of different people, or of all rows each
-Releases = Sequence["PublishedMoments"]
+Releases = Sequence[PublishedMoments]
 
 WRONG_SUMS = (BlurfitError, ArithmeticError, ValueError)  # what sums can be: too large, singular, …
 
@@ -208,7 +74,7 @@ class Course:
     """
 
     agreed: Agreed | HeldWaves
-    releases: tuple["PublishedMoments", ...] = ()
+    releases: tuple[PublishedMoments, ...] = ()
     known: tuple[Belief, ...] = ()  # after the first of them, as far as they were asked for
 
     @classmethod
@@ -261,7 +127,7 @@ class Course:
                 f"{[mark[:12] for mark in follows]}. Ask for the releases that it follows."
             )
 
-    def then(self, release: "PublishedMoments") -> "Course":
+    def then(self, release: PublishedMoments) -> "Course":
         """The course with one more release."""
         self.require(release.agreement)
         known = self.__dict__.get("beliefs", self.known)
@@ -352,7 +218,7 @@ def _model(course: Course) -> PublishedModel:
     )
 
 
-def _method(plan: Waves, releases: Sequence["PublishedMoments"]) -> str:
+def _method(plan: Waves, releases: Sequence[PublishedMoments]) -> str:
     later = zip(plan.kinds[1:], releases[1:], strict=False)
     of_later = ("mean" if learns_mean(_chart_of(one)) else kind for kind, one in later)
     kinds = (plan.kinds[0], *of_later)
@@ -363,7 +229,7 @@ def _method(plan: Waves, releases: Sequence["PublishedMoments"]) -> str:
     return f"waves of all rows, which share μ²: {told}"
 
 
-def wave_sums(release: "PublishedMoments") -> WaveSums:
+def wave_sums(release: PublishedMoments) -> WaveSums:
     """A later wave's release as `blurfit.learning.waves` reads it."""
     form = release.agreement.form
     if not isinstance(form, WaveForm):
@@ -377,7 +243,7 @@ def wave_sums(release: "PublishedMoments") -> WaveSums:
     )
 
 
-def _first(plan: Waves, release: "PublishedMoments") -> Belief:
+def _first(plan: Waves, release: PublishedMoments) -> Belief:
     """Return linear Bayes of the joint sums: quick, and good enough for a start."""
     sums = _joint_sums(plan, release)
     size = len(sums.features)
@@ -389,7 +255,7 @@ def _first(plan: Waves, release: "PublishedMoments") -> Belief:
     return first_belief(sums, linear_bayes(sums), plan.task, plan.count_bound, **facts)
 
 
-def _chart_of(release: "PublishedMoments") -> Announced:
+def _chart_of(release: PublishedMoments) -> Announced:
     wave = release.agreement.wave
     assert wave is not None and wave.chart is not None  # noqa: PT018 - `require` has seen to it
     return wave.chart
@@ -443,7 +309,7 @@ def _of_everybody(course: Course) -> Inference:
         ) from None
 
 
-def _joint_sums(plan: Waves, release: "PublishedMoments") -> Submodel:
+def _joint_sums(plan: Waves, release: PublishedMoments) -> Submodel:
     """Return a first wave's sums, without last levels."""
     kept = [plan.schema.columns[place] for place in kept_columns(plan.schema)]
     return release.joint.submodel(plan.schema.target.name, kept)
