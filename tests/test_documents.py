@@ -7,12 +7,14 @@ from pathlib import Path
 import pytest
 
 import blurfit
+import blurfit_lab
 import blurfit_server
 from support import processes
 
 ROOT = Path(__file__).parents[1]
-SOURCES = [Path(one.__file__).parent for one in (blurfit, blurfit_server)]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+SOURCES = [Path(one.__file__).parent for one in (blurfit, blurfit_server, blurfit_lab)]
+THEORY = sorted((ROOT / "docs" / "theory").glob("*.md"))
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *THEORY]
 NOT_OURS = ("pip", "make", "$")  # the environment, which tests run in already
 
 
@@ -79,7 +81,7 @@ def test_calibrations_can_be_pasted(tmp_path) -> None:
     assert said.startswith("Kept: epsilon = 1.29963")
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
         assert (page.parent / target).exists(), target
@@ -91,6 +93,30 @@ def test_every_page_is_in_the_index() -> None:
     ).read_text()
     for page in (ROOT / "docs").glob("*.md"):
         assert page.name == "index.md" or re.search(rf"^{page.stem}$", listed, re.MULTILINE), page
+
+
+def test_the_index_of_theory_lists_every_page() -> None:
+    listed = re.findall(r"\]\(([\w-]+\.md)\)", (ROOT / "docs" / "theory" / "index.md").read_text())
+    assert sorted([*listed, "index.md"]) == [page.name for page in THEORY]
+
+
+def test_theorems_name_tests_that_exist() -> None:
+    folders = (ROOT / "tests", ROOT / "server" / "tests", ROOT / "lab" / "tests")
+    tests = {path.name for folder in folders for path in folder.rglob("test_*.py")}
+    for page in THEORY:
+        for named in re.findall(r"`([\w/]*test_\w+\.py)`", page.read_text()):
+            assert (ROOT / named).exists() if "/" in named else named in tests, (page.name, named)
+
+
+def test_modules_name_pages_of_theory_that_exist() -> None:
+    linked = {
+        name
+        for source in SOURCES
+        for module in source.rglob("*.py")
+        for name in re.findall(r"docs/theory/([\w-]+\.md)", module.read_text())
+    }
+    assert len(linked) > 15
+    assert linked <= {page.name for page in THEORY}
 
 
 def test_the_architecture_names_modules_that_exist_and_every_room() -> None:

@@ -60,10 +60,9 @@ def octets(count: int) -> bytes:
 def words(count: int) -> WordArray:
     """Return words of 64 uniform bits: a key stream of AES-256, each call with a key of its own.
 
-    Counter mode with 256 bits of the operating system as the key, so threads and forked processes
-    never share a stream. The b = count/2 blocks of 128 bits are at a distance of at most b²/2¹²⁹
-    from chance, because blocks of a permutation do not repeat, as long as AES-256 is what it is
-    believed to be (`blurfit.messages.submissions` assumes the same).
+    The key has 256 bits of the operating system, so threads and forked processes never share a
+    stream. If AES-256 is a pseudorandom permutation, the count/2 = b blocks are at a distance of at
+    most b²/2¹²⁹ from chance (`docs/theory/discrete-gaussian.md`).
     """
     stream = Cipher(algorithms.AES256(octets(32)), modes.CTR(bytes(16))).encryptor()
     return np.frombuffer(stream.update(bytes(8 * count)), dtype="<u8").astype(np.uint64, copy=False)
@@ -332,10 +331,9 @@ def to_grid(values: npt.ArrayLike, step: float, *, toward_zero: bool) -> FloatAr
 def to_grid_at_random(values: npt.ArrayLike, step: float) -> FloatArray:
     """Return ⌊value/step + u⌋·step, u uniform in [0, 1): a multiple of `step`, without bias.
 
-    u does not depend on the value, so given u this rounds as `to_grid` does, with other places at
-    which it jumps: two values end up at most one step further apart than they are. The sum is not
-    computed, as it could be rounded up to the next step: u is compared with what a value lacks of
-    it, so that there is one jump in each step, and none for values on the grid.
+    Given u, which does not depend on the value, two values end up at most one step further apart
+    than they are. u is compared with the distance to the next step, because the sum could be
+    rounded up.
     """
     steps = _steps(np.asarray(values, dtype=np.float64), step)
     drawn = (words(steps.size) >> np.uint64(11)).astype(np.float64).reshape(steps.shape)

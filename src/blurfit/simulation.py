@@ -5,10 +5,7 @@ Gaussian, so one draw with the total variance replaces those of N contributors: 
 forecasts, audits, and data that is in one place anyway. It protects people only if nobody
 can repeat it (`operating_system_generator`).
 
-`weights_of` has the weights that a collection would publish, in a millisecond. One reading takes
-longer: where noise dominates, a collection publishes a posterior mean, which is sampled
-for a tenth of a second (`blurfit.learning.shrinkage`). Without `sampled`, linear Bayes stands for
-it, the reading of all other collections.
+`weights_of` has the weights that a collection would publish, in a millisecond.
 
 **A generated census**: people who do not exist, and the schema to collect their answers under. The
 13 attributes of the paper's census records, with marital status told by two. Each is drawn given
@@ -37,7 +34,7 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
 from blurfit.data import BoolArray, FloatArray, IntArray
 from blurfit.errors import BelowQuorumError, InvalidValueError, optional, whole, whole_from_zero
-from blurfit.learning.shrinkage import linear_bayes, shrink
+from blurfit.learning.shrinkage import shrink
 from blurfit.learning.sums import Totals
 from blurfit.model.course import Course
 from blurfit.model.model import PublishedModel
@@ -131,15 +128,14 @@ class MomentSampler:
         return Totals(self.clean.count, sums, self.clean.fingerprint, self.draws)
 
 
-def weights_of(agreement: Agreement, totals: Totals, *, sampled: bool = True) -> FloatArray:
+def weights_of(agreement: Agreement, totals: Totals) -> FloatArray:
     """The weights of `learn`'s model, on (1, v): (outputs, 1 + features).
 
     Raises InfeasibleError where nothing could be published.
     """
-    read = shrink if sampled else linear_bayes
-    moments, target = moments_of(agreement, totals), agreement.schema.target
-    joint = moments.joint
-    return np.array([read(joint.submodel(name)).coefficients for name in target.columns])
+    joint = moments_of(agreement, totals).joint
+    columns = agreement.schema.target.columns
+    return np.array([shrink(joint.submodel(name)).coefficients for name in columns])
 
 
 # ---- a plan of waves

@@ -130,9 +130,7 @@ def main() -> None:
 
 
 def test_documents_of_every_machine_are_read_by_every_other(tmp_path: Path) -> None:
-    """Numbers of models are compared to one part in 10⁶, where they are sampled to a tenth: see
-    `blurfit.model.release.alike`.
-    """
+    """Numbers of models are compared to one part in 10⁶: see `blurfit.model.release.alike`."""
     inherited = {name: value for name, value in os.environ.items() if "OPENBLAS_CORE" not in name}
     inherited.pop("NPY_DISABLE_CPU_FEATURES", None)
     machines = [

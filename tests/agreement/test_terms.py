@@ -3,9 +3,11 @@
 from dataclasses import replace
 
 import msgspec
+import numpy as np
 import pytest
 
-from blurfit import Agreement, Categorical, InvalidValueError, Numeric, Schema
+from blurfit import Agreement, Binary, Categorical, InvalidValueError, Numeric, Schema, perturb
+from blurfit.agreement.mechanisms import Wave
 from blurfit.agreement.plan import Plan
 from blurfit.agreement.terms import (
     LATER_TERMS,
@@ -14,6 +16,7 @@ from blurfit.agreement.terms import (
     TERMS,
     Database,
     Terms,
+    require_together,
 )
 from blurfit.errors import BlurfitError, InfeasibleError
 from blurfit.messages.signing import Signer, new_key
@@ -174,3 +177,28 @@ def test_what_a_time_to_an_event_excludes_is_refused(choices, reason) -> None:
         if name in ("groups", "weighting", "proofs"):
             with pytest.raises(BlurfitError):
                 replace(plain, **{name: value}).verify()
+
+
+STAYS = Schema(
+    [Numeric("age", 20, 60), Binary("remote")], TimeToEvent("months", "left", horizon=12, bands=4)
+)
+
+
+def test_a_time_to_an_event_takes_one_wave() -> None:
+    with pytest.raises(InvalidValueError, match="is a time to an event: collect it in one wave"):
+        Plan.propose(STAYS, **LARGER)
+    alone = Agreement.propose(STAYS, **LARGER)
+    wave = Wave("0" * 64, 1, (LARGER["quorum"],))
+    with pytest.raises(InfeasibleError, match="one wave for a time to an event"):
+        replace(alone, wave=wave).verify()
+
+
+def test_a_service_takes_one_exit_of_a_person_and_files_take_several_spells() -> None:
+    require_together(Agreement.propose(STAYS, **LARGER), served=True)
+    spells = Agreement.propose(STAYS, **LARGER, diaries=True)
+    with pytest.raises(InfeasibleError, match="no diaries with a time to an event"):
+        require_together(spells, served=True)
+    rows = {"age": [33, 35], "remote": [1, 0], "months": [4.5, 2.0], "left": [True, False]}
+    sent = np.asarray(perturb(spells, rows).numbers)
+    deviation = spells.calibration.noise / np.sqrt(spells.form.counts)
+    assert (np.abs(sent - spells.exact(rows).mean(axis=0)) < 8 * deviation).all()

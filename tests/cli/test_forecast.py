@@ -73,21 +73,18 @@ def test_an_agreement_fixes_its_terms(tmp_path: Path) -> None:
     document = json.loads(result.stdout)
     assert [one["contributors"] for one in document["cases"]] == [500, 5000]
     assert document["proofs"] == asdict(ProofCosts.of(agreement, 5000))
-    assert set(document["liars"]) == {"(intercept)", "age", "hours_per_week", "married"}
     result = run(str(file), "--epsilon", "1")
     assert result.exit_code == 2
     assert "--epsilon" in result.output
 
 
-def test_of_a_plan_it_says_what_liars_could_do(tmp_path: Path) -> None:
+def test_a_plan_is_not_forecast(tmp_path: Path) -> None:
     file = tmp_path / "plan.json"
     schema = read_proposal(SURVEY).schema
     Plan.propose(schema, epsilon=2, delta=1e-6, quorum=30_000, waves=2).save(file)
-    document = json.loads(run(str(file), "--json").stdout)
-    assert set(document["liars"]) == {"(intercept)", "age", "hours_per_week", "married"}
-    words = run(str(file)).stdout
-    assert words.startswith("If 1 % of the contributors lie together, knowing everything, they can")
-    assert run(str(file), "--epsilon", "1").exit_code == 2, "which the plan has fixed"
+    result = run(str(file))
+    assert result.exit_code == 2
+    assert "got a plan" in result.output
 
 
 def test_rows_of_each_person_and_exits(tmp_path: Path) -> None:

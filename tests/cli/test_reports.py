@@ -19,7 +19,6 @@ from blurfit import (
 from blurfit.cli._reports import (
     advice_in_words,
     forecast_report,
-    liars_in_words,
     model_facts,
     moments_facts,
     moments_report,
@@ -145,12 +144,6 @@ def test_advice_in_words(found) -> None:
     text = advice_in_words(Advice({"l2": 3.0, "balance": 1.5}, before, after))
     assert "l2 = 3, balance = 1.5 brings the error from 2.000 to 1.100" in text
     assert "as good as any" in advice_in_words(Advice({}, before, before))
-
-
-def test_liars_move_columns_as_people_call_them() -> None:
-    told = liars_in_words({"(intercept)": 1.5, "region=n": 2.0}, {"region=n": "Region: north"})
-    assert told.endswith("by up to: (intercept) ± 1.50, Region: north ± 2.00.")
-    assert "region=n by any amount" in liars_in_words({"region=n": None}, {})
 
 
 def test_a_table_ends_where_more_people_change_nothing() -> None:

@@ -2,12 +2,9 @@
 
 import json
 
-import numpy as np
-import pandas as pd
 import pytest
-from scipy.special import expit
 
-from blurfit import Agreement, Numeric, PublishedModel, PublishedMoments, Schema, TimeToEvent
+from blurfit import Agreement, Numeric, PublishedModel, PublishedMoments, Schema
 from blurfit.agreement.plan import Plan
 from blurfit.model.course import learn_plan, next_agreement
 from blurfit.schema.imports import to_toml
@@ -107,59 +104,3 @@ def test_a_later_wave_is_not_learned_alone(collected) -> None:
     assert refused.returncode == 2
     assert "Expected --plan and --release: agreement2.json is wave 2" in refused.stderr
     assert not (run.folder / "none.json").exists()
-
-
-# ---- exits in waves
-
-
-STAFF = Schema([Numeric("age", 20, 60)], TimeToEvent("months", "left", 12, 3))
-STAFF_TOML = f"{to_toml(STAFF)}\n[terms]\nepsilon = 8\ndelta = 1e-6\nquorum = 6000\n"
-
-
-def staff(people: int) -> pd.DataFrame:
-    """Return people of whom the older leave sooner."""
-    generator = np.random.default_rng(0)
-    age = generator.uniform(20, 60, people)
-    happened = generator.random((people, 3)) < expit(0.05 * age - 3)[:, None]
-    left, band = happened.any(axis=1), happened.argmax(axis=1)
-    months = np.where(left, 4 * (band + generator.random(people)), 12.0)
-    return pd.DataFrame({"age": age, "months": months, "left": left.astype(int)})
-
-
-def test_from_a_plan_to_log_odds_of_all_waves(blurfit: Blurfit) -> None:
-    folder, at, earlier = blurfit.folder, 0, []
-    (folder / "schema.toml").write_text(STAFF_TOML)
-
-    def run(*words: str) -> str:
-        done = blurfit.done(*words, BLURFIT_HOME=str(folder / "home"))
-        return done.stdout
-
-    agreed = blurfit.done("agree schema.toml --waves 3 --out agreement1.json")
-    assert "blurfit contribute agreement1.json" in agreed.stderr
-    assert "blurfit open" not in agreed.stderr, "no service takes such waves"
-    table = staff(6000)
-    for number, quorum in enumerate(Plan.load(folder / "plan.json").quorums, start=1):
-        agreement, moments = f"agreement{number}.json", f"moments{number}.json"
-        given = [word for one in earlier for word in ("--release", one)]
-        if number > 1:
-            run("next", "plan.json", *earlier, "--out", agreement)
-        (folder / f"wave{number}").mkdir()
-        blurred = f"wave{number}/blurred.parquet"
-        people = f"people{number}.csv"
-        table.iloc[at : at + quorum].to_csv(folder / people, index=False)
-        run("contribute", agreement, people, "--out", blurred, "--plan", "plan.json", *given)
-        said = run("learn", agreement, blurred, "--moments", moments, "--plan", "plan.json", *given)
-        assert "sums, and no model yet" in said
-        at, earlier = at + quorum, [*earlier, moments]
-    given = ["--plan", "plan.json", "--release", "moments1.json", "--release", "moments2.json"]
-    assert "log-odds" in run("fit", "moments3.json", *given)
-    (age,) = json.loads(run("fit", "moments3.json", *given, "--json"))["coefficients"]
-    assert abs(age["value"] - 0.05) < 4 * age["standard_error"]
-    assert age["standard_error"] < 0.01
-    for words, message in (
-        (["fit", "moments3.json"], "--plan PLAN"),
-        (["fit", "moments3.json", "--plan", "plan.json"], "Expected wave 1"),
-    ):
-        refused = blurfit(*words)
-        assert refused.returncode != 0
-        assert message in refused.stderr

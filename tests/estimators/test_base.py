@@ -27,7 +27,6 @@ from blurfit.estimators import (
     mechanisms,
 )
 from blurfit.input_perturbation.estimators import public_ball
-from blurfit.learning import shrinkage
 from blurfit.learning.sums import Totals
 from blurfit.model.model import PublishedModel
 from blurfit.schema.schema import Numeric, Schema
@@ -95,7 +94,7 @@ def test_none_of_scikit_learns_checks_is_skipped() -> None:
 from sklearn.utils.estimator_checks import estimator_checks_generator
 from blurfit.estimators import {", ".join(IDS)}
 for estimator in {CHECKED!r}:
-    estimator.set_params(epsilon=1e4)  # so much information that nothing is sampled
+    estimator.set_params(epsilon=1e4)
     checks = [(one, check) for one, check in estimator_checks_generator(estimator)]
     assert len(checks) > 40
     (found,) = [(one, check) for one, check in checks if check.func.__name__ == {ELSEWHERE!r}]
@@ -310,7 +309,7 @@ def test_clipping_is_what_happens_outside(kind) -> None:
     inside = np.clip(X, [0.3, 0, 0.1], 0.5)
     parameters = {"bounds": ([0.3, 0, 0.1], 0.5), "random_state": 0}
     clipped, same = (make(kind, **parameters).fit(rows, y) for rows in (X, inside))
-    if "Moment" in kind.__name__:  # a last bit of the sums would seed other chains
+    if "Moment" in kind.__name__:
         np.testing.assert_allclose(clipped.moments_.sums, same.moments_.sums)
     else:
         np.testing.assert_allclose(clipped.coef_, same.coef_, rtol=1e-3)  # up to the last noise
@@ -352,13 +351,11 @@ def test_agreements_are_remembered() -> None:
 @seeded
 @pytest.mark.statistical
 @all_kinds
-def test_each_row_by_itself_gives_the_same_distribution(kind, monkeypatch) -> None:
+def test_each_row_by_itself_gives_the_same_distribution(kind) -> None:
     """What is released, by the long way round and at once.
 
     The local target makes the noise large enough to be seen in every number.
     """
-    monkeypatch.setattr(shrinkage, "_WARM", 1)  # of moments only the sums are compared
-    monkeypatch.setattr(shrinkage, "_KEPT", 1)
     X, y = data(kind, rows=200, columns=2)
     target = {"epsilon": 20.0, "delta": 1e-3, "local_epsilon": 20.0, "local_delta": 1e-3}
     is_moment = "Moment" in kind.__name__

@@ -282,3 +282,27 @@ def test_a_group_that_may_be_empty_has_no_curve() -> None:
             model.fit(frame, y)
         with pytest.raises(InfeasibleError, match="in every band"):
             model.model_.curve(by="region")
+
+
+@seeded
+def test_several_spells_of_a_person_count_as_one() -> None:
+    """Spells that repeat add nothing; and those of one person are averaged, whoever comes first."""
+    frame, y, _ = stays(3000, 2)
+    settings = {"bounds": KINDS, "epsilon": 1e6, "random_state": 0}
+    alone = MomentPerturbationSurvival(**settings).fit(frame, y)
+    again = MomentPerturbationSurvival(**settings).fit(
+        pd.concat([frame] * 3, ignore_index=True),
+        np.tile(np.asarray(y), 3),
+        groups=np.tile(np.arange(3000), 3),
+    )
+    np.testing.assert_allclose(again.coef_, alone.coef_, rtol=1e-3, atol=1e-4)
+    assert again.moments_.count == 3000
+    assert again.agreement_.diaries
+    plain, noisy = (one.agreement_.form.reach("replace") for one in (alone, again))
+    assert plain == noisy
+    order = np.random.default_rng(0).permutation(len(y))
+    other = MomentPerturbationSurvival(**settings).fit(
+        frame.iloc[order].reset_index(drop=True), np.asarray(y)[order], groups=order // 2
+    )
+    pairs = MomentPerturbationSurvival(**settings).fit(frame, y, groups=np.arange(3000) // 2)
+    np.testing.assert_allclose(other.coef_, pairs.coef_, rtol=1e-3, atol=1e-4)

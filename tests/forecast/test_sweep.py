@@ -9,20 +9,17 @@ import pytest
 from scipy.stats import betabinom
 
 from blurfit import Agreement, InvalidValueError, Numeric, Schema, learn, perturb_table
-from blurfit.forecast.population import Population, Samples
+from blurfit.forecast.population import Population
 from blurfit.forecast.sweep import (
     Case,
     Forecast,
     band,
-    errors_of,
     forecast,
     forecast_agreement,
     propose_terms,
     whole_numbers,
 )
-from blurfit.learning.shrinkage import information
 from blurfit.learning.sums import Totals
-from blurfit.model.release import moments_of
 from blurfit.simulation import make_census
 
 RUNS = 120
@@ -68,21 +65,6 @@ def test_real_collections_lie_in_the_band_as_often_as_promised(census, people) -
     assert held.sf(inside - 1) > 1e-7
     spread = np.std(errors) / math.sqrt(RUNS) + (cell.upper - cell.lower) / 3 / math.sqrt(draws)
     assert abs(np.mean(errors) - cell.error) < 6 * spread
-
-
-def test_the_quick_reading_errs_on_the_safe_side(census, people) -> None:
-    """Where the published model is a posterior mean, a forecast by linear Bayes tells no less."""
-    samples = Samples(people, 8, seed=0)
-    agreement = Agreement.propose(census.schema, epsilon=3, delta=1e-6, quorum=512)
-    sums = samples.at(512)
-    quick, published = (
-        errors_of(agreement, people, sums, np.random.default_rng(1), sampled=sampled)
-        for sampled in (False, True)
-    )
-    drawn = moments_of(agreement, collected(agreement, census.take(512).table)).joint
-    assert information(drawn.submodel("annual_income")) < 40
-    assert quick.mean() == pytest.approx(published.mean(), rel=0.08)
-    assert published.mean() < quick.mean()
 
 
 def test_a_billion_contributors_cost_no_more_than_a_thousand(census, people) -> None:

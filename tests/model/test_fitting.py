@@ -6,7 +6,9 @@ import pytest
 from blurfit import Schema
 from blurfit.errors import InvalidValueError
 from blurfit.learning.inference import infer
-from blurfit.model.course import fit, path
+from blurfit.model.fitting import coefficient_path
+from blurfit.model.model import PublishedModel
+from blurfit.model.release import PublishedMoments
 from blurfit.schema.formulas import Formula
 from blurfit.schema.schema import units
 from support.joint_release import SCHEMA, TRUTH, people, release
@@ -14,6 +16,10 @@ from support.joint_release import SCHEMA, TRUTH, people, release
 COUNT = 20_000
 CLEAR = release(COUNT, epsilon=1e6)  # noise far below what rounding shows
 ALL = Formula("income", ("age", "education", "region", "married"))
+
+
+def fit(moments: PublishedMoments, formula: Formula, **options: float) -> PublishedModel:
+    return moments.fit(target=formula.target, features=formula.features, **options)
 
 
 def design(table: dict[str, np.ndarray]) -> np.ndarray:
@@ -86,9 +92,9 @@ def test_a_lasso_path_begins_where_every_feature_is_left_out() -> None:
     used = (np.abs(found.coefficients[:, 1:]) > 1e-9).sum(axis=1)
     assert used[-1] > used[1] > 0
     with pytest.raises(InvalidValueError, match="3 classes"):
-        path(CLEAR, Formula("region", ("age",)), "lasso")
+        coefficient_path(CLEAR, Formula("region", ("age",)), "lasso")
     with pytest.raises(InvalidValueError, match="points"):
-        path(CLEAR, ALL, "lasso", points=0)
+        coefficient_path(CLEAR, ALL, "lasso", points=0)
 
 
 def test_units_are_an_affine_map_that_covariances_follow() -> None:

@@ -234,7 +234,3 @@ def test_the_weights_are_those_that_would_be_published(kind: str, quorum) -> Non
     totals = sampler.draw(np.random.default_rng(2))
     model = learn(agreement, totals)
     assert np.array_equal(weights_of(agreement, totals), model.weights)
-    sampled = model.method.endswith("to the posterior mean")
-    assert sampled == (quorum == 40)
-    quick = weights_of(agreement, totals, sampled=False)
-    assert np.array_equal(quick, model.weights) == (not sampled)

@@ -23,7 +23,7 @@ def agreement() -> Agreement:
 
 
 def propose(**changes) -> Agreement:
-    """With little noise, so that few people make a model without anything being sampled."""
+    """With little noise, so that few people make a model."""
     promise = {"epsilon": 100, "delta": 1e-6, "quorum": 20, "admission": "anyone"}
     return Agreement.propose(SCHEMA, **promise | changes)
 

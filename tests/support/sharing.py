@@ -24,8 +24,7 @@ def propose(databases=TWO, schema=None, **changes) -> Agreement:
 def new_agreement(**changes) -> Agreement:
     """One that no other test has used, so that all of them can use one store.
 
-    With little noise, so that nothing has to be sampled to read the sums: the steps by which two
-    databases publish are the same.
+    With little noise: the steps by which two databases publish are the same.
     """
     return propose(**{"epsilon": 190 + next(_fresh) * 1e-3} | changes)
 

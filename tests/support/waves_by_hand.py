@@ -21,8 +21,7 @@ from blurfit.learning.sums import JointSums
 from blurfit.learning.waves import WaveSums, learn_wave, next_map
 from blurfit.theory import moments
 from blurfit.theory.forms import ColumnKind, JointColumn
-from blurfit.theory.hazards import Announced, HazardMap
-from blurfit.theory.maps import GaugeMap, ResidualMap
+from blurfit.theory.maps import Announced, GaugeMap, ResidualMap
 from blurfit.theory.moments import Neighbours
 from blurfit.theory.planning import Kind, Stages, information, mean_alone, public_weights
 from support.joint_sums import clean_sums, draw_joint_sums
@@ -150,7 +149,6 @@ def draw_wave(
     neighbours: Neighbours = "replace",
 ) -> WaveSums:
     """A later wave's blurred sums, μ-GDP for its records whatever the chart is."""
-    assert not isinstance(chart, HazardMap), "times are columns of an agreement's own records"
     deviation = chart.sensitivity(neighbours) / mu
     if isinstance(chart, GaugeMap):
         counts = generator.normal(size=chart.width) * deviation

@@ -289,17 +289,6 @@ def test_refuses_waves_of_nobody() -> None:
         choose_plan("number", coefficients=1, count=4, mu=1.0, waves=3).quorums(4)
 
 
-def test_times_to_an_event_take_three_waves_where_there_are_people_enough() -> None:
-    facts = {"coefficients": 5, "mu": 0.2}
-    assert choose_plan("hazard", count=2**13, **facts).kinds == ("joint", "newton", "newton")
-    assert choose_plan("hazard", count=4000, **facts).kinds == ("joint",)
-    assert choose_plan("hazard", count=4000, waves=2, **facts).fractions == (0.25, 0.75)
-    held = choose_shares("hazard", count=4000, **facts)
-    assert held.kinds == ("joint", "newton", "newton")
-    four = choose_shares("hazard", count=4000, waves=4, **facts)
-    assert four.fractions[3] == pytest.approx(8 / 15)
-
-
 def test_nothing_but_a_share_is_read_of_labels_where_noise_rules() -> None:
     """Seen before: 128 people with three columns, whose model was far worse than their share."""
     facts = {"coefficients": 14, "mu": 0.2}

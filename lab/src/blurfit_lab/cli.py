@@ -345,13 +345,13 @@ def groups(*, asked: Collections) -> None:
 
 @_command()
 def histories(
-    what: Literal["diaries", "survival", "hazards"],
+    what: Literal["diaries", "survival"],
     *,
     trials: int = 100,
     n: Numbers = "2^13,2^15,2^17",
     epsilon: Epsilons = "1,0.1",
 ) -> None:
-    """Measure fixed effects of diaries, times until an event, or log-odds of one by waves.
+    """Measure fixed effects of diaries, or times until an event.
 
     Options:
         trials: Of 2^13 people; fewer of more.

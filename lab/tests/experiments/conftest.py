@@ -4,9 +4,8 @@ import pytest
 
 from blurfit.simulation import make_census
 from blurfit_lab.experiments.cohort import Cohort
-from support.chains import short_chains
 
-__all__ = ["people", "short_chains"]
+__all__ = ["people"]
 
 
 @pytest.fixture(scope="session")

@@ -18,8 +18,6 @@ from blurfit_lab.experiments.figures import (
 from blurfit_lab.experiments.pages import EXPERIMENTS, PAPER, draw, means, power, slope, write_page
 from blurfit_lab.experiments.runner import Provenance, Row, write_csv
 
-pytestmark = pytest.mark.usefixtures("short_chains")
-
 
 def test_excess_risk_is_positive_and_falls(people) -> None:
     experiment = ExcessRisk(quorums=(128, 2048))

@@ -29,15 +29,13 @@ SMALL = tuple(
 )
 
 
-@pytest.mark.usefixtures("short_chains")
 @pytest.mark.parametrize("figure", SMALL, ids=lambda figure: figure.name)
 def test_golden(figure, people) -> None:
     """As far as the algorithms fix them, on every machine.
 
     Other kernels round otherwise. Noise of some millionths of η is seeded by the sums' last bits;
-    a label next to the boundary may change with that, and so does the path of a posterior mean:
-    short chains move it by 0.01 of an RMSE, or by two labels of 32; our own lines are held so
-    loosely because their reading is tested elsewhere. Of ridges that are as good as
+    a label next to the boundary may change with that. Our own lines are held loosely because their
+    reading is tested elsewhere. Of ridges that are as good as
     each other any may be the best: the golden ones are used, and must be as good here.
     """
     expected = read_csv(GOLDEN / f"{figure.name}.csv")

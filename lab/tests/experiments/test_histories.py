@@ -6,15 +6,11 @@ import pytest
 from blurfit_lab.experiments import histories
 from blurfit_lab.experiments.histories import (
     BETA,
-    LOG_ODDS,
     SLOPES,
     diaries,
     diary,
     differences,
     exits,
-    hazards,
-    leavers,
-    likelihood,
     survival,
 )
 from blurfit_lab.experiments.lines import Collections
@@ -44,20 +40,3 @@ def test_a_cell_of_each(monkeypatch) -> None:
     assert (found["coverage"] > 0.5).all()
     one = survival(Collections([4096], [8.0], 4)).iloc[0]
     assert one["privacy adds"] < one["without privacy"]
-
-
-def test_leavers_have_the_log_odds_that_are_told() -> None:
-    v, y = leavers(200_000, 1)
-    assert np.abs(likelihood(v, y) - LOG_ODDS).max() < 0.03
-    assert 0.3 < y["event"].mean() < 0.5
-    v, y = leavers(200_000, 1, bent=True)
-    assert np.abs(likelihood(v, y) - LOG_ODDS).max() > 0.3
-
-
-@seeded
-def test_a_cell_of_hazards(monkeypatch) -> None:
-    monkeypatch.setattr(histories, "MANY", 2**14)
-    found = hazards(Collections([8192], [8.0], 4))
-    assert (found["refused"] == 0).all()
-    assert (found["privacy adds"] < 2 * found["without privacy"]).all()
-    assert (found["coverage"] > 0.5).all()

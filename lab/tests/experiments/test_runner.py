@@ -21,7 +21,6 @@ from blurfit_lab.experiments.runner import (
 )
 from support import processes
 
-# So weak a promise that no posterior has to be sampled: seconds instead of minutes.
 FIGURE = PaperFigure("fig2a", label=True, epsilon=1000.0, quorums=(128, 512))
 
 

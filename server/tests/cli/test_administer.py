@@ -89,23 +89,6 @@ def test_invitations_are_for_their_file_alone(blurfit, agreed, as_administrator,
     assert "Collecting from those who are invited: 2 have contributed" in stranger.stdout
 
 
-def test_the_administrator_is_told_when_early_and_late_people_differ(
-    blurfit, service, agreed, asked, as_administrator, database
-) -> None:
-    database.open(agreed)
-    for value in (0.0, 100.0):
-        with Client(service.url) as client:
-            table = {"age": [value] * 100, "income": [10 * value] * 100}
-            client.submit(perturb_table(agreed, table))
-    words = blurfit.done("status agreement.json", *as_administrator)
-    assert "200 submissions have come" in words.stdout
-    assert "contributors may be lying together" in words.stdout
-    found = json.loads(blurfit("status agreement.json", *as_administrator, "--json").stdout)
-    assert found["waves"][0]["halves"]["disagree"] is True
-    stranger = blurfit("status agreement.json", *asked)
-    assert "lying" not in stranger.stdout
-
-
 @pytest.mark.usefixtures("agreed")
 def test_who_is_not_the_administrator_does_nothing(blurfit, asked, as_administrator) -> None:
     tokens.write_token(blurfit.folder / "stranger.txt", tokens.new_token())

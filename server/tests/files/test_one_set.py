@@ -28,6 +28,7 @@ from blurfit.model.release import PublishedMoments
 from blurfit.release_record import ReleaseReceipt
 from blurfit_server import Store
 from blurfit_server.service.app import in_a_thread
+from blurfit_server.store import release
 from blurfit_server.store.export import export
 from blurfit_server.store.store import backup, mark_restored, move_here, restore
 from support.proposals import PEOPLE, propose, write_file
@@ -189,7 +190,7 @@ def test_export_move_and_export_again(store, agreement, late, tmp_path) -> None:
     export(store, agreement.fingerprint, tmp_path / "a.parquet")
     (tmp_path / "a.parquet").rename(lake / "a.parquet")
     assert learn(agreement, lake).count == 41
-    with pytest.raises(ConflictError, match="not exported again"):
+    with pytest.raises(InfeasibleError, match="nor exported again"):
         export(store, agreement.fingerprint, tmp_path / "a.parquet")
     assert not list(tmp_path.glob("*a.parquet*"))
 
@@ -212,7 +213,7 @@ def test_an_export_killed_before_its_file_has_its_name(
     assert export(store, agreement.fingerprint, place) == 40
     assert [one.name for one in tmp_path.iterdir()] == ["a.parquet"]
     assert place.read_bytes() == before
-    with pytest.raises(ConflictError, match="not exported again"):
+    with pytest.raises(InfeasibleError, match="nor exported again"):
         export(store, agreement.fingerprint, place)
     assert learn(agreement, place).count == 40
 
@@ -224,7 +225,7 @@ def test_an_export_killed_before_it_was_complete(store, agreement, tmp_path, mon
         with pytest.raises(KeyboardInterrupt):
             export(store, agreement.fingerprint, tmp_path / "a.parquet")
     assert not list(tmp_path.iterdir())
-    with pytest.raises(ConflictError, match=r"b\.parquet.*exported before"):
+    with pytest.raises(InfeasibleError, match=r"a\.parquet.*nor exported again"):
         export(store, agreement.fingerprint, tmp_path / "b.parquet")
     assert export(store, agreement.fingerprint, tmp_path / "a.parquet") == 40
 
@@ -242,7 +243,7 @@ def test_of_two_exports_at_once_one_is_written(place, agreement, tmp_path, monke
             add(writer, table)
 
         monkeypatch.setattr(Writer, "add", export_in_between)
-        with pytest.raises(ConflictError, match="not exported again"):
+        with pytest.raises(InfeasibleError, match="nor exported again"):
             export(store, agreement.fingerprint, out)
     assert [one.name for one in tmp_path.glob("*a.parquet*")] == ["a.parquet"]
 
@@ -407,6 +408,19 @@ def test_a_copy_of_the_same_people_gives_the_same_release(original, agreed, tmp_
     assert publish(copy, agreed).to_json() == first.to_json()
 
 
+def test_killed_between_the_record_and_the_store(original, agreed, monkeypatch) -> None:
+    """The text is in the record, and what the store then publishes."""
+    with monkeypatch.context() as patched, Store(original) as kept:
+        patched.setattr(release, "_write", killed)
+        with pytest.raises(KeyboardInterrupt):
+            kept.publish(agreed)
+    with Store(original) as kept:
+        recorded = kept.record_of(kept.collection(agreed.fingerprint)).find()
+        assert recorded is not None
+        kept.publish(agreed)
+        assert kept.moments_text(agreed.fingerprint) == recorded.moments
+
+
 def test_a_copy_and_an_export(original, agreed, tmp_path) -> None:
     """The export of an unpublished collection is its release, also to the same file."""
     copy = copied(original, tmp_path / "copy")
@@ -442,6 +456,11 @@ def test_a_store_that_is_moved_or_linked_goes_on(original, agreed, tmp_path) -> 
     """On its disk it stays the file that it was, whatever the way there is called."""
     (tmp_path / "link").symlink_to(original.parent)
     Store(tmp_path / "link" / "store.db").close()
+    (original.parent / "hard.db").hardlink_to(original)
+    Store(original.parent / "hard.db").close()
+    copy = copied(original, tmp_path / "copy")
+    with pytest.raises(InvalidValueError, match=r"original/store\.db.*could publish too"):
+        move_here(copy)
     original.parent.rename(tmp_path / "new")
     Store(tmp_path / "new" / "store.db").close()
     assert publish(tmp_path / "new" / "store.db", agreed).count == 40

@@ -246,7 +246,6 @@ def test_every_door_is_shut_to_tokens_of_other_rights(service) -> None:
     fits |= {place: {"open"} for place in ("/surveys", "/proposals", "/outlooks", "/collections")}
     fits |= {"/collections/{fingerprint}/invitations": {"invite"}, "/audit-log": {"read"}}
     fits |= {"/collections/{fingerprint}/publish": {"publish"}, "/token": set(RIGHTS)}
-    fits |= {"/collections/{fingerprint}/halves": set()}  # the administrator's own alone
     doors = [(path, method) for path, method, kind in guarded() if kind == "administrator"]
     assert {path for path, _ in doors} == set(fits)
     for path, method in doors:
@@ -263,29 +262,6 @@ def guarded() -> list[tuple[str, str, str]]:
         for method, operation in operations.items()
         if method != "parameters" and "security" in operation
     ]
-
-
-# ---- whether contributors look honest is told to the administrator, and to nobody else
-
-AGREEMENT = propose(epsilon=1, quorum=200)
-PATH = f"/collections/{AGREEMENT.fingerprint}/halves"
-
-
-def come(client: TestClient, age: float, count: int = 100) -> None:
-    people = {"age": [age] * count, "income": [age] * count}
-    client.app.store.add(AGREEMENT, perturb_table(AGREEMENT, people))
-
-
-def test_it_changes_with_who_comes(service) -> None:
-    client, given = service
-    come(client, 0.0, 150)
-    before = client.get(PATH, headers=given["administrator"]).json()
-    assert set(before) == {"people", "disagree", "long", "told"}
-    come(client, 100.0, 150)
-    after = client.get(PATH, headers=given["administrator"]).json()
-    assert (before["people"], before["disagree"], after["disagree"]) == (150, False, True)
-    unknown = client.get(f"/collections/{'0' * 64}/halves", headers=given["administrator"])
-    assert unknown.status_code == 404
 
 
 # ---- from a form's choices to an agreement

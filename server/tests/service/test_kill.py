@@ -24,10 +24,10 @@ from blurfit.model.release import PublishedMoments
 from blurfit.protocol import BINARY
 from blurfit_server.store import blocks, release
 from blurfit_server.store.store import Store
-from server_support import sender, sharing
+from server_support import sender
 from server_support.joint_plans import joint_plan
 from server_support.serving import Serving
-from support import processes
+from support import processes, sharing
 from support.plans import plan
 from support.proposals import PEOPLE, propose, totals_of
 

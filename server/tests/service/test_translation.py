@@ -57,6 +57,7 @@ UNSPOKEN = {  # for what no page sends, when a service is started, or the beginn
     "Wave {1} {2}",
     "Expected {1}={2} {3}.",
     "Expected {1}: {2}.",
+    "{1} {2} needs blurfit {3}, and",  # when a distribution is imported
     "Expected the package",
     "Expected trusted proxy",
     "Expected a Submission or Submissions",

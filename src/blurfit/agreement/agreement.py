@@ -67,7 +67,7 @@ from blurfit.messages.submissions import Layout, ShareKind, ShareLayout
 from blurfit.schema.columns import Question, TimeToEvent
 from blurfit.schema.schema import Schema
 from blurfit.theory.forms import Form
-from blurfit.theory.hazards import Announced
+from blurfit.theory.maps import Announced
 from blurfit.theory.moments import MomentCalibration, at_most
 from blurfit.theory.planning import StageKind
 

@@ -61,7 +61,7 @@ from blurfit.schema.table import listed
 from blurfit.theory import maps
 from blurfit.theory.coded import ONE, Code, CodedForm, Weighting
 from blurfit.theory.forms import Form, GaugeForm, JointForm, WaveForm
-from blurfit.theory.hazards import Announced, EventForm, HazardForm, HazardMap
+from blurfit.theory.hazards import EventForm
 from blurfit.theory.moments import MomentCalibration, calibrate_moment
 from blurfit.theory.planning import StageKind, Task
 
@@ -136,7 +136,7 @@ class Wave:
     number: int
     people: tuple[int, ...]
     follows: tuple[str, ...] = ()
-    chart: Announced | None = None
+    chart: maps.Announced | None = None
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Wave) and self.document() == other.document()
@@ -156,7 +156,7 @@ class Wave:
             return "joint"
         if isinstance(self.chart, maps.GaugeMap):
             return "gauge"
-        return "newton" if isinstance(self.chart, maps.NewtonMap | HazardMap) else "residual"
+        return "newton" if isinstance(self.chart, maps.NewtonMap) else "residual"
 
     @property
     def lot(self) -> Lot:
@@ -169,9 +169,7 @@ class Wave:
             raise InvalidValueError("Expected a map: the first wave has none, and sends products.")
         _refuse_other_targets(self.chart, schema)
         names = tuple(name for one in schema.questions for name in one.columns)
-        target = schema.target
-        time = names.index(target.time) if isinstance(target, TimeToEvent) else None
-        return wave_form(self.chart, names, kept_columns(schema), time)
+        return wave_form(self.chart, names, kept_columns(schema))
 
     def verify(self) -> None:
         """Refuse what no plan announces, before any record is read; the map is read afresh."""
@@ -265,8 +263,11 @@ def kept_columns(schema: Schema) -> tuple[int, ...]:
 def task_of(schema: Schema, *, counts: bool = False) -> Task:
     """Return what a plan for the schema's target learns; `counts` says that a number is a count."""
     target = schema.target
-    if isinstance(target, TimeToEvent) and not counts:
-        return "hazard"
+    if isinstance(target, TimeToEvent):
+        raise InvalidValueError(
+            f"Expected a number or a label as the target of waves, and {target.name!r} is a time "
+            "to an event: collect it in one wave."
+        )
     if isinstance(target, Categorical):
         raise InvalidValueError(
             f"Expected a number or a label as the target of waves, and {target.name!r} has "
@@ -282,21 +283,10 @@ def task_of(schema: Schema, *, counts: bool = False) -> Task:
     return "count"
 
 
-def _refuse_other_targets(chart: Announced, schema: Schema) -> None:
-    """Refuse Newton's quadratic of a loss that is not the target's: labels, counts or exits."""
+def _refuse_other_targets(chart: maps.Announced, schema: Schema) -> None:
+    """Refuse Newton's quadratic of a loss that is not the target's: labels, or counts."""
     target, loss = schema.target, chart.loss if isinstance(chart, maps.NewtonMap) else None
-    if isinstance(chart, HazardMap) != isinstance(target, TimeToEvent):
-        raise InvalidValueError(
-            f"Expected a hazard map for a time to an event, and for nothing else, and the target "
-            f"is {target.name!r}."
-        )
-    if isinstance(chart, HazardMap) and isinstance(target, TimeToEvent):
-        if len(chart.bands) != target.bands:
-            raise InvalidValueError(
-                f"Expected a map of {target.bands} bands, as the schema has, and got one of "
-                f"{len(chart.bands)}."
-            )
-    elif isinstance(loss, maps.PoissonNewton):
+    if isinstance(loss, maps.PoissonNewton):
         task_of(schema, counts=True)
         if isinstance(target, Numeric) and loss.count_bound != target.upper:
             raise InvalidValueError(
@@ -318,11 +308,10 @@ _OWN = {
     "gauge": {"scale", "features", "errors", "joint"},
     "logistic": _NEWTON,
     "poisson": {*_NEWTON, "count_bound", "curvature_bound", "gradient_bound"},
-    "hazard": {"bands", "events", "radius"},
 }
 
 
-def map_from_dict(entry: Mapping[str, Any]) -> Announced:
+def map_from_dict(entry: Mapping[str, Any]) -> maps.Announced:
     """Read the map of an agreement, and check it before any record is read."""
     if not isinstance(entry, Mapping):
         raise InvalidValueError(f"Expected a map to be a dict, got {type(entry).__name__}.")
@@ -334,8 +323,6 @@ def map_from_dict(entry: Mapping[str, Any]) -> Announced:
             f"Expected a {kind} map to have {sorted(expected)}, got {sorted(entry)}."
         )
     whitening = maps.Whitening.from_dict(entry)
-    if kind == "hazard":
-        return HazardMap(whitening, entry["bands"], entry["events"], entry["radius"])
     if kind == "residual":
         weights = entry["weights"]
         if not isinstance(weights, list) or len(weights) != 3:
@@ -356,14 +343,8 @@ def map_from_dict(entry: Mapping[str, Any]) -> Announced:
     return maps.NewtonMap(whitening, loss, *own)
 
 
-def wave_form(
-    chart: Announced, columns: tuple[str, ...], kept: tuple[int, ...], time: int | None = None
-) -> WaveForm:
-    """Return the form of a map; `time` is the column of a time until an event, if there is one."""
-    if isinstance(chart, HazardMap):
-        if time is None:
-            raise InvalidValueError("Expected a time to an event as the target of a hazard map.")
-        return HazardForm(chart, columns, kept, time)
+def wave_form(chart: maps.Announced, columns: tuple[str, ...], kept: tuple[int, ...]) -> WaveForm:
+    """Return the form of a map."""
     if isinstance(chart, maps.GaugeMap):
         return GaugeForm(chart, columns, kept)  # type: ignore[arg-type]
     return WaveForm(chart, columns, kept)

@@ -273,19 +273,17 @@ class PublicWeights:
         return cls(constant, tuple(columns))
 
 
-LIARS = 0.01  # the share of them for which every model says what they could do
 LARGEST_PROBABILITY = 1e-12
 PROVED_RADIUS = 1 + 2.0**-6  # by which factor what is proved may exceed the radius, at most
 SHARE = 1e-4  # of δ
 _LEAST_LOGARITHM = math.log(1e-290)
 
 
-def radii(agreement: "Agreement", probability: float | None = None) -> tuple[float, ...]:
+def radii(agreement: "Agreement") -> tuple[float, ...]:
     """Return the norm that an honest submission hardly ever exceeds, for each part of the
-    agreement: with at most this probability, or else with that of being refused.
+    agreement: with at most the probability of being refused.
     """
-    chosen = refusal_probability(agreement) if probability is None else probability
-    gamma = chosen / len(agreement.parts)
+    gamma = refusal_probability(agreement) / len(agreement.parts)
     return tuple(_radius(part, gamma) for part in agreement.parts)
 
 
@@ -298,22 +296,6 @@ def records_worth(agreement: "Agreement") -> float:
         return math.inf
     (radius,), (part,) = radii(agreement), agreement.parts
     return radius / part.bound
-
-
-def push_of_liars(agreement: "Agreement", count: int, share: float = LIARS) -> float:
-    """Return how far so large a share of `count` contributors can push the matrix of a release
-    away from what the others' sums make of it, in the Frobenius norm.
-
-    Each adds any numbers within the screening radius, and the public entries of zzᵀ
-    (`docs/theory/screening.md`). With proofs the radius is rounded up; without them there is no
-    bound.
-    """
-    if agreement.databases and not agreement.proofs:
-        return math.inf
-    (radius,), form = radii(agreement), agreement.form
-    radius *= PROVED_RADIUS if agreement.proofs else 1.0
-    known = np.linalg.norm(form.matrix(np.zeros(form.width), 1))
-    return share * count * math.hypot(form.gain * radius, float(known))
 
 
 def _radius(part: NumberRun, gamma: float) -> float:

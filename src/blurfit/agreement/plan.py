@@ -59,7 +59,7 @@ from blurfit.errors import InvalidValueError, NotCertifiedError, whole
 from blurfit.schema.schema import Schema
 from blurfit.theory import gaussian, planning
 from blurfit.theory.gaussian import mu_of
-from blurfit.theory.hazards import Announced
+from blurfit.theory.maps import Announced
 from blurfit.theory.moments import BEYOND, ModelGuarantee, MomentCalibration, Neighbours, at_most
 
 RULE = 1  # of how a map follows from releases: `blurfit.learning.waves`
@@ -462,11 +462,7 @@ class HeldWaves:
 
     @cached_property
     def strides(self) -> tuple[int, ...]:
-        """Of how many rows each wave reads one (`blurfit.theory.planning`). Hazards are always of
-        all rows: a step leaves the square of the start's error.
-        """
-        if self.task == "hazard":
-            return (1,) * len(self)
+        """Of how many rows each wave reads one (`blurfit.theory.planning`)."""
         p = len(kept_columns(self.schema))
         return planning.strides_of(self.kinds, self.mus, self.in_all.quorum, p)
 

@@ -213,10 +213,9 @@ def require_together(
             "no proofs with a time to an event as the target: they are about products of answers.",
         ),
         (
-            exits and served and getattr(agreed, "wave", None) is not None,
-            "one wave for a time to an event at a service: its page does not compute log-odds of "
-            "an event. Collect waves of them in files (`blurfit contribute --out`, `blurfit "
-            "learn`), or propose one wave, from which additive hazards and curves follow.",
+            exits and getattr(agreed, "wave", None) is not None,
+            "one wave for a time to an event as the target: additive hazards, curves and tests "
+            "follow from it.",
         ),
         (
             exits and served and agreed.diaries,

@@ -285,7 +285,7 @@ def model_facts(model: "bf.PublishedModel") -> dict[str, Any]:
         "doubt": model.doubt,
         "outputs": {},
     }
-    for place, output in enumerate(model.outputs):
+    for output in model.outputs:
         facts: dict[str, Any] = {"predicting": model.coefficients_of(output).by_name()}
         if model.inference:
             inference = model.inference_of(output)
@@ -293,7 +293,6 @@ def model_facts(model: "bf.PublishedModel") -> dict[str, Any]:
             variance = inference.residual_variance
             facts["residual_deviation"] = None if variance is None else math.sqrt(variance)
             facts["estimates"] = [asdict(one) for one in model.estimates(output=output)]
-            facts["liars"] = dict(model.liars[place]) if model.liars else None
         found["outputs"][output] = facts
     return found
 
@@ -351,16 +350,6 @@ def rows_in_words(found: "Forecast") -> list[str]:
 def _span(counts: Sequence[int]) -> str:
     ends = dict.fromkeys(f"{one:,}" for one in (min(counts), max(counts)))
     return " to ".join(ends)
-
-
-def liars_in_words(moved: Mapping[str, float | None], called: Mapping[str, str]) -> str:
-    """Say what one liar in a hundred contributors could do at worst to each column."""
-    from blurfit.model.statement import SHARE, moved_in_words
-
-    return (
-        f"If {SHARE} of the contributors lie together, knowing everything, they can move "
-        f"coefficients by up to: {moved_in_words(moved, called)}."
-    )
 
 
 def number(value: float) -> str:

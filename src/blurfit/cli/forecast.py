@@ -3,7 +3,6 @@ and `blurfit forecast` tells what a collection will achieve.
 """
 
 import math
-from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -232,18 +231,18 @@ def refuse_for_an_agreement(asked: Asked) -> None:
 def forecast_command(file: ExistingFile, asked: Asked) -> Answer:
     """Forecast a collection's error: FILE is a proposal (.toml) or an agreement (.json).
 
-    Of a plan (.json) it is forecast what contributors who lie could do to the model. Of a time to
-    an event, errors are those of hazards' coefficients. Nothing private is read: the people are
-    generated, public or assumed.
+    Of a time to an event, errors are those of hazards' coefficients. Nothing private is read: the
+    people are generated, public or assumed.
     """
     from blurfit.agreement.numbers import ProofCosts
     from blurfit.cli import _reports as reports
-    from blurfit.forecast.choices import moved_by_liars
-    from blurfit.forecast.sweep import forecast, forecast_agreement, plain, whole_numbers
-    from blurfit.schema.schema import titles
+    from blurfit.forecast.sweep import forecast, forecast_agreement, whole_numbers
 
     if common.format_of(file) == bf.Plan.STATED["format"]:
-        return _forecast_plan(bf.Plan.load(file), asked)
+        raise InvalidValueError(
+            "FILE must be a proposal or an agreement, got a plan. Errors of waves are not "
+            "forecast. Forecast the proposal of one wave."
+        )
     proposal = read_proposal(file)
     schema, agreement = proposal.schema, proposal.agreement
     sizes = whole_numbers(asked.contributors)
@@ -254,7 +253,7 @@ def forecast_command(file: ExistingFile, asked: Asked) -> Answer:
     population, advice = population_of(schema, asked), []
     shared |= {"rows_each": asked.rows_each}
     shared |= {} if asked.alike is None else {"alike": asked.alike}
-    facts: dict[str, Any] = {"liars": None}
+    facts: dict[str, Any] = {}
     told = []
     if agreement is None:
         swept = sweep_asked_for(proposal, asked)
@@ -268,9 +267,6 @@ def forecast_command(file: ExistingFile, asked: Asked) -> Answer:
         with common.watched("forecast") as watch:
             progress = common.steps(watch, len(sizes))
             found = forecast_agreement(agreement, population, **shared, progress=progress)
-        with suppress(bf.InfeasibleError):
-            facts["liars"] = plain(moved_by_liars(agreement, population))
-            told.append(f"\n{reports.liars_in_words(facts['liars'], titles(schema))}")
         if agreement.proofs:
             costs = ProofCosts.of(agreement, max(sizes))
             facts["proofs"] = asdict(costs)
@@ -290,18 +286,6 @@ def _require_together(schema: "bf.Schema", asked: Asked) -> None:
         )
     if asked.alike is not None and not several:
         raise InvalidValueError("Expected --rows-each with --alike: how many rows each person has.")
-
-
-def _forecast_plan(plan: "bf.Plan", asked: Asked) -> Answer:
-    """Forecast what liars could do to a plan's model: its errors are not forecast."""
-    from blurfit.cli import _reports as reports
-    from blurfit.forecast.choices import moved_in_waves
-    from blurfit.forecast.sweep import plain
-    from blurfit.schema.schema import titles
-
-    refuse_for_an_agreement(asked)
-    moved = plain(moved_in_waves(plan, population_of(plan.schema, asked), asked.seed))
-    return Answer({"liars": moved}, reports.liars_in_words(moved, titles(plan.schema)))
 
 
 def _advice(

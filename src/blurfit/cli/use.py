@@ -59,14 +59,14 @@ def learn(
     """
     from blurfit.files.engines import Cluster, Threads
     from blurfit.files.learn import release_files
-    from blurfit.model.release import without_a_model
+    from blurfit.model.release import OF_EXITS
 
     if scheduler is not None and engine != "dask":
         raise InvalidValueError("Expected --engine dask with --scheduler.")
     agreed = bf.Agreement.load(agreement)
     if agreed.sums_alone and moments is None:
         raise InvalidValueError(
-            f"Expected --moments FILE: all that is learned here are sums. {without_a_model(agreed)}"
+            f"Expected --moments FILE: all that is learned here are sums. {OF_EXITS}"
         )
     course = common.read_course(agreed, plan, release)
     if course is None and agreed.wave is not None and agreed.wave.number > 1:
@@ -88,7 +88,7 @@ def learn(
         course = course.then(bf.PublishedMoments.from_json(found.moments))
         step = after_wave(course, plan, (*release, moments or Path("MOMENTS")))
     if agreed.sums_alone:
-        words = f"Wrote {moments}: sums, and no model yet. {without_a_model(agreed)}"
+        words = f"Wrote {moments}: sums, and no model yet. {OF_EXITS}"
         if course is None:
             step = f"`blurfit fit {moments}`."
         elif len(course.releases) == len(course.plan):
@@ -213,8 +213,6 @@ def fit(
     test: Test | None,
     effect: Effect | None,
     plot: common.Picture | None,
-    plan: common.ExistingFile | None,
-    release: tuple[common.Releases, ...],
     out: common.Out | None,
 ) -> common.Answer:
     """Fit a model to published MOMENTS: any column by any others, at no cost in privacy.
@@ -222,8 +220,7 @@ def fit(
     FORMULA is like "income ~ age + C(region)", or "income ~ ." for all other columns; without one,
     the agreement's target is predicted from everything else. --plot draws the coefficients, or an
     --effect.
-    Where exits were sent, FORMULA is the question by whose answers curves are compared; with --plan
-    and --release coefficients are log-odds, of all waves together.
+    Where exits were sent, FORMULA is the question by whose answers curves are compared.
 
     Options:
         ridge: Penalty ½·ridge·‖w‖² per person, instead of our shrinkage.
@@ -234,17 +231,11 @@ def fit(
             groups; with bands of the target also medians and quarters.
         against: Compare with a smaller or a larger FORMULA: F, AIC and BIC.
         table: Write the coefficients to this file (.csv, .xlsx).
-        plan: Where log-odds of an event were collected in waves: the plan, MOMENTS being of the
-            last.
         out: Where the model is written; default: nowhere, it is only shown.
     """
     published = bf.PublishedMoments.load(moments)
-    course = common.read_course(published.agreement, plan, release)
     if isinstance(published.agreement.schema.target, bf.TimeToEvent):
-        hazards = published.survival() if course is None else course.then(published).survival()
-        return _survival(hazards, formula, plot)
-    if course is not None:
-        raise InvalidValueError("Expected --plan with waves of a time to an event alone.")
+        return _survival(published.survival(), formula, plot)
     if by_group or gap:
         others = (ridge, lasso, against, test, effect, out, uneven or None)
         if any(one is not None for one in others):

@@ -82,8 +82,7 @@ def perturb_table(agreement: Agreement, table: Any, *, people: Any = None) -> Su
     _require_whole(agreement)
     if people is None:
         require_whose(agreement)
-    whose = None if people is None else codes_of_people(people)
-    return blur(agreement, agreement.exact(table, whose))
+    return blur(agreement, exact_of(agreement, table, people))
 
 
 def _require_whole(agreement: Agreement) -> None:
@@ -172,12 +171,14 @@ def _named(secret: str | None, exact: FloatArray) -> ByteArray | None:
 
 def message_of_one(agreement: Agreement, record: Any, secret: str) -> Messages:
     """Blur one record, under an agreement that is verified first: a message for each database."""
-    found = (share if agreement.databases else perturb)(agreement, record, secret=secret)
-    if isinstance(found, Submission):
-        return (found.to_bytes(),)
-    if isinstance(found, Submissions) or len(found) != 1:
+    agreement.verify()
+    exact = exact_of(agreement, record)
+    if exact.ndim > 1:
         raise InvalidValueError("Expected one record; send a table with contribute_table.")
-    return found.to_bytes()
+    if agreement.databases:
+        return share_exact(agreement, exact, named(secret, 0, 1)).to_bytes()
+    (found,) = blur(agreement, exact, named(secret, 0, 1))
+    return (found.to_bytes(),)
 
 
 def roles(agreement: Agreement) -> tuple[Role, ...]:

@@ -26,8 +26,7 @@ from blurfit.estimators.people import People
 from blurfit.estimators.rows import records
 from blurfit.schema.columns import Binary, Categorical, Feature
 from blurfit.theory.forms import WaveForm
-from blurfit.theory.hazards import Announced
-from blurfit.theory.maps import GaugeMap, NewtonMap, PoissonNewton, ResidualMap
+from blurfit.theory.maps import Announced, GaugeMap, NewtonMap, PoissonNewton, ResidualMap
 
 if TYPE_CHECKING:
     from blurfit.estimators.passes import Rows

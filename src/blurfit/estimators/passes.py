@@ -46,8 +46,7 @@ from blurfit.estimators.blocks import (
 from blurfit.estimators.people import People, every
 from blurfit.schema.columns import Feature
 from blurfit.theory.forms import WaveForm
-from blurfit.theory.hazards import Announced
-from blurfit.theory.maps import GaugeMap, NewtonMap, PoissonNewton, ResidualMap
+from blurfit.theory.maps import Announced, GaugeMap, NewtonMap, PoissonNewton, ResidualMap
 
 Found = TypeVar("Found")
 

@@ -4,27 +4,21 @@
     model = MomentPerturbationSurvival(bounds=bounds, horizon=24).fit(X, y)
 
 y is what scikit-survival takes: a structured array of an event and a time. What is released are the
-blurred sums of exits (`blurfit.theory.hazards`), and additive hazards follow from them. With
-`model="logistic"` that is the first of several waves, each of all rows, which share what is spent
-(`blurfit.agreement.plan`); the others are Newton steps of log-odds (`blurfit.theory.hazards`).
+blurred sums of exits (`blurfit.theory.hazards`), and additive hazards follow from them.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted  # type: ignore[import-untyped]
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.mechanisms import kept_columns
-from blurfit.agreement.plan import HeldWaves
 from blurfit.data import AnyArray, FloatArray
 from blurfit.errors import (
     InfeasibleError,
     InvalidValueError,
-    one_of,
     positive,
-    whole,
 )
 from blurfit.estimators.base import (
     SEEDED,
@@ -32,21 +26,17 @@ from blurfit.estimators.base import (
     MomentEstimator,
     agree,
     blurred,
-    require_room,
     warn_caller,
 )
-from blurfit.estimators.mechanisms import refuse_waves
 from blurfit.estimators.people import People
 from blurfit.estimators.rows import read_rows, records, refuse_unless_binary
 from blurfit.learning.inference import Errors, Estimate
 from blurfit.learning.sums import Totals
-from blurfit.model.course import Course
 from blurfit.model.release import moments_of
 from blurfit.model.summary import Results, Summary
 from blurfit.model.survival import SurvivalModel
 from blurfit.schema.columns import Feature, TimeToEvent
 from blurfit.schema.schema import Schema
-from blurfit.theory.planning import choose_shares
 
 _AT_ONCE = 2**14  # rows
 
@@ -55,10 +45,8 @@ _AT_ONCE = 2**14  # rows
 class MomentPerturbationSurvival(MomentEstimator):
     """Hazards from blurred exits: who left when, promised to each of them.
 
-    `model="additive"`: the hazard in band k is baseline_k + `X·coef_`, events per unit of time (Lin
-    and Ying's model with a piecewise constant baseline, by least squares). `model="logistic"`: the
-    log-odds of the event in band k, of those who are at risk in it, are baseline_k + `X·coef_` (the
-    discrete-time logistic model, by maximum likelihood). Censoring must not look ahead. Everybody
+    The hazard in band k is baseline_k + `X·coef_`, events per unit of time (Lin and Ying's model
+    with a piecewise constant baseline, by least squares). Censoring must not look ahead. Everybody
     is observed from time 0 on: late entry and competing events are refused.
 
     Args:
@@ -69,20 +57,15 @@ class MomentPerturbationSurvival(MomentEstimator):
         horizon: the largest time, public; whoever is observed longer counts as observed without
             an event until then. A `Schema` has its own.
         bands: into how many bands of equal length it is divided.
-        model: "additive", whose release answers more questions, or "logistic", whose coefficients
-            are logarithms of odds ratios, and which takes more people.
-        waves: of "logistic": the first of exits, the others of log-odds; "auto" is three.
         neighbours: what one person may change: "replace" their row by any other, or "zero-out".
         random_state: None for noise from the operating system. A seed is for experiments only.
 
     Attributes:
-        coef_: how much one unit of each feature adds to the hazard, per unit of time, or to the
-            log-odds; of a categorical, each level but the first.
+        coef_: how much one unit of each feature adds to the hazard, per unit of time; of
+            a categorical, each level but the first.
         times_: the ends of bands.
         model_: the `SurvivalModel`: curves by group, tests, predictions from records, pictures.
         moments_: the release of exits.
-        releases_: all releases: `moments_`, and those of later waves.
-        plan_: the waves and their shares of μ², if there are several.
         guarantee_: a `FitGuarantee`, in numbers and in words.
         agreement_: the contract under which rows were blurred.
 
@@ -97,8 +80,6 @@ class MomentPerturbationSurvival(MomentEstimator):
 
     horizon: float | None = None
     bands: int = 8
-    model: Literal["additive", "logistic"] = "additive"
-    waves: int | Literal["auto"] = "auto"
 
     def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
         """Learn from rows X and y, a structured array of an event and a time for each.
@@ -121,68 +102,27 @@ class MomentPerturbationSurvival(MomentEstimator):
         event, time = event & (time <= target.horizon), np.minimum(time, target.horizon)
         table = {**records(values, columns), target.time: time, target.name: event}
         diaries = people is not None
-        waves = self.waves_for(schema, count, diaries=diaries)
-        course = Course(waves or self.agreement_for(schema, count, diaries=diaries))
-        agreement = course.next_agreement()
-        self._spend(agreement, count, waves)
+        agreement = self.agreement_for(schema, count, diaries=diaries)
+        self._spend(agreement, count, None)
         caveats = () if self.random_state is None else (SEEDED,)
         for caveat in caveats:
             warn_caller(caveat)
-        random, releases = self._seeded(), 1 if waves is None else len(waves)
-        for _ in range(releases):
-            if course.releases:
-                agreement = self._next(course)
-                require_room(agreement, count)
-            clean = Totals(count, _sums(agreement, table, people), agreement.fingerprint)
-            totals = blurred(agreement, clean, random)
-            course = course.then(replace(moments_of(agreement, totals, held=True), caveats=caveats))
-            self.plan_, self.releases_, self.moments_ = waves, course.releases, course.releases[0]
-        self.agreement_ = agreement if waves is None else waves.in_all
-        self.guarantee_ = FitGuarantee.of(
-            replace(self.moments_, agreement=self.agreement_), releases
-        )
+        clean = Totals(count, _sums(agreement, table, people), agreement.fingerprint)
+        totals = blurred(agreement, clean, self._seeded())
+        self.agreement_ = agreement
+        self.moments_ = replace(moments_of(agreement, totals, held=True), caveats=caveats)
+        self.guarantee_ = FitGuarantee.of(self.moments_, 1)
         try:
-            model = SurvivalModel.of(self.moments_) if waves is None else course.survival()
-            self.model_ = model
+            self.model_ = SurvivalModel.of(self.moments_)
+            model = self.model_
             self.times_ = model.times
             self.coef_ = np.array([one.value for one in model.estimates()])
         except InfeasibleError as error:
-            raise _standing(error) from error
+            raise InfeasibleError(
+                f"{error} The release has been made and stands as moments_; moments_.survival() "
+                "has the curves and tests that it can tell."
+            ) from error
         return self
-
-    def _next(self, course: Course) -> Agreement:
-        """Return the next wave's agreement, if the exits tell enough for its map."""
-        try:
-            return course.next_agreement()
-        except InfeasibleError as error:
-            raise _standing(error) from error
-
-    def waves_for(self, schema: Schema, rows: int, *, diaries: bool = False) -> HeldWaves | None:
-        """Return the waves of a fit to this many rows of this schema, or people; None for additive
-        hazards.
-        """
-        one_of(("additive", "logistic"), model=self.model)
-        if self.model == "additive":
-            refuse_waves(self.waves, "additive hazards")
-            return None
-        if self.waves != "auto":
-            whole(waves=self.waves)
-            if self.waves == 1:
-                raise InvalidValueError(
-                    "Expected waves=1 to be at least 2, or 'auto', with model='logistic': the "
-                    "first wave's exits tell additive hazards alone."
-                )
-        in_all = self.agreement_for(schema, rows, diaries=diaries)
-        calibration = in_all.calibration
-        stages = choose_shares(
-            "hazard",
-            coefficients=len(kept_columns(schema)),
-            count=rows,
-            mu=calibration.mu,
-            waves=None if self.waves == "auto" else int(self.waves),
-        )
-        local = self.local_epsilon, self.local_delta
-        return HeldWaves(in_all, stages, None if None in local else local)  # type: ignore[arg-type]
 
     def agreement_for(self, schema: Schema, rows: int, *, diaries: bool = False) -> Agreement:
         """Return the contract under which a fit to this many rows blurs them; to so many people,
@@ -261,14 +201,6 @@ class MomentPerturbationSurvival(MomentEstimator):
         while taken & set(names):
             names = [f"{name}_" for name in names]
         return Schema(columns, TimeToEvent(names[1], names[0], self.horizon, self.bands))
-
-
-def _standing(error: InfeasibleError) -> InfeasibleError:
-    """Return the same refusal, and what is left after it."""
-    return InfeasibleError(
-        f"{error} The release has been made and stands as moments_; moments_.survival() has the "
-        "curves and tests that it can tell."
-    )
 
 
 def exits_of(y: Any) -> tuple[AnyArray, FloatArray]:

@@ -1,14 +1,10 @@
-"""Choose by forecast, before anyone is asked: free terms, and how much liars may move.
+"""Choose by forecast, before anyone is asked: free terms.
 
 **Free terms** cost no privacy to choose, as long as no record of the collection is read. These are
 the public weights: the constant's, the target's, and those of numbers against those of other
 features. All candidates meet the same luck (common random
 numbers), and the winner is compared with the defaults on fresh luck: it is kept only if it is
 better there too.
-
-**Liars.** The sums that a public population would send without any noise stand for the published
-ones, and `blurfit.learning.inference` says how far a push moves each coefficient. For a plan of
-waves, some courses are simulated, noise included, and their models say it themselves.
 """
 
 import math
@@ -20,15 +16,9 @@ import numpy as np
 
 from blurfit import errors
 from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.numbers import LIARS, push_of_liars
-from blurfit.agreement.plan import Plan
 from blurfit.forecast import sweep
-from blurfit.forecast.population import People, Population, Samples
-from blurfit.learning.inference import Pull
-from blurfit.learning.sums import JointSums
-from blurfit.schema.schema import Numeric, Schema, units
-from blurfit.simulation import fit_in_waves
-from blurfit.theory.forms import JointForm
+from blurfit.forecast.population import People, Samples
+from blurfit.schema.schema import Numeric, Schema
 from blurfit.theory.gaussian import Point, descend
 
 EVALUATIONS = 70
@@ -142,55 +132,3 @@ def _read(terms: Mapping[str, float], point: Point) -> dict[str, float]:
     """Invert `_write`, to three digits: people will write these numbers into a contract."""
     values = zip(terms, point.tolist(), strict=True)
     return {name: float(f"{math.exp(min(v, 700.0)):.3g}") for name, v in values}
-
-
-COURSES = 8  # that are simulated of a plan
-
-
-def moved_by_liars(
-    agreement: Agreement, population: People, share: float = LIARS
-) -> dict[str, float]:
-    """Return by how much this share of liars could move each coefficient, in the user's units;
-    infinite where there is no bound.
-    """
-    errors.inside_unit_interval(share=share)
-    form = agreement.form
-    joint = isinstance(form, JointForm)
-    if not joint or not isinstance(population, Population) or population.outputs > 1:
-        raise errors.InfeasibleError(
-            "Expected an agreement with one number or label as the target, no groups, no weights "
-            "and no later wave: for others this is not forecast. A plan is forecast as a whole."
-        )
-    assert isinstance(form, JointForm)
-    count, schema = agreement.quorum, agreement.schema
-    matrix = count * form.scale[:, None] * population.products * form.scale
-    told = units(schema, schema.target.name, schema.default_predictors(schema.target.name))
-    sums = JointSums(form.columns, form.constant, count, (matrix + matrix.T) / 2, 0.0)
-    try:
-        pull = Pull.of_line(sums.submodel(schema.target.name, told.names[1:]))
-    except np.linalg.LinAlgError:  # some columns are always the same
-        return dict.fromkeys(told.names, math.inf)
-    found = pull.through(told.matrix[:, told.places]).moved(push_of_liars(agreement, count, share))
-    return dict(zip(told.names, found.tolist(), strict=True))
-
-
-def moved_in_waves(plan: Plan, population: People, seed: int = 0) -> dict[str, float]:
-    """Return the same for a plan's model, its quorum met exactly: the median of some courses."""
-    generator = np.random.default_rng(seed)
-    each: list[dict[str, float | None]] = []
-    for _ in range(COURSES):
-        drawn = generator.integers(0, len(population.rows), plan.terms.quorum)
-        try:
-            model = fit_in_waves(plan, population.rows[drawn, 1:], generator).model
-        except errors.InfeasibleError:
-            continue
-        each += [dict(one) for one in model.liars]
-    if not each:
-        raise errors.InfeasibleError(
-            "None of the simulated courses of this plan gave standard errors, without which this "
-            "is not forecast: raise the quorum or epsilon."
-        )
-    values = {
-        name: [math.inf if (v := one[name]) is None else v for one in each] for name in each[0]
-    }
-    return {name: float(np.median(ones)) for name, ones in values.items()}

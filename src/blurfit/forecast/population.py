@@ -96,7 +96,7 @@ class People(ABC):
         """The error of the whole population's model, without privacy."""
 
     @abstractmethod
-    def weights(self, agreement: Agreement, totals: Totals, **how: Any) -> FloatArray:
+    def weights(self, agreement: Agreement, totals: Totals) -> FloatArray:
         """Return what a blurred collection would tell."""
 
     @abstractmethod
@@ -246,9 +246,9 @@ class Population(People):
         """What an error is."""
         return "share of wrong predictions" if self.is_label else "root mean squared error"
 
-    def weights(self, agreement: Agreement, totals: Totals, **how: Any) -> FloatArray:
+    def weights(self, agreement: Agreement, totals: Totals) -> FloatArray:
         """Return the weights of the model that a blurred collection would publish."""
-        return weights_of(agreement, totals, **how)
+        return weights_of(agreement, totals)
 
     @property
     def constant(self) -> float:
@@ -509,9 +509,8 @@ class Exits(People):
         widths = np.array([one.weight * (1.0 if one.is_share else 2.0) for one in columns])
         return np.asarray(found.solved[0][: len(columns)] * widths / target.horizon)
 
-    def weights(self, agreement: Agreement, totals: Totals, **how: Any) -> FloatArray:
+    def weights(self, agreement: Agreement, totals: Totals) -> FloatArray:
         """Return the same of a blurred collection."""
-        del how  # exits are read in one way
         deviation = moments_of(agreement, totals).deviation
         return self.read(agreement, totals.sums, totals.count, deviation)
 

@@ -5,11 +5,6 @@ are drawn from what is publicly known (`blurfit.forecast.population`), their blu
 one exact draw (`blurfit.simulation`), and the database's own code learns from them. So the
 band holds all of the chance there is, who takes part and how they are blurred.
 
-Where noise dominates, a collection publishes the posterior mean, which takes a tenth of a
-second to sample (`blurfit.learning.shrinkage`). A forecast reads its sums by linear Bayes instead,
-which errs on the safe side there (on the generated census by 0 to 3 % of the error), unless it is
-asked for what would be published to the last bit (`sampled=True`).
-
 The band runs from the 5% to the 95% point of K errors, with the plotting position k/(K + 1): a new
 collection's error then lies in it with probability 0.9 on average, however small K is. It is exact
 for people like the public ones; how far others differ from them it cannot know.
@@ -218,7 +213,6 @@ def forecast(
     terms: Mapping[str, Any] | None = None,
     draws: int = DRAWS,
     seed: int = 0,
-    sampled: bool = False,
     rows_each: int = 1,
     alike: float = ALIKE,
     progress: Progress = silent,
@@ -234,8 +228,6 @@ def forecast(
         terms: the rest of `Agreement.propose`: delta (else 1e-6), weights and so on.
         draws: collections that are simulated for each cell.
         seed: the same seed gives the same numbers.
-        sampled: whether to sample posterior means where they would be published, which takes
-            minutes rather than seconds.
         rows_each: how many rows each person has, whose mean is sent (diaries).
         alike: the share of what differs between rows that stays the same in a person.
         progress: is called after each cell.
@@ -249,7 +241,7 @@ def forecast(
     for n in contributors:
         sums = samples.at(n)
         for asked in cells:
-            cases.append(forecast_case(schema, samples, sums, asked, sampled=sampled))
+            cases.append(forecast_case(schema, samples, sums, asked))
             progress()
     return _forecast_of(population, cases, rows_each, alike)
 
@@ -264,11 +256,10 @@ def forecast_agreement(
     rows_each: int = 1,
     alike: float = ALIKE,
     progress: Progress = silent,
-    **how: Any,
 ) -> Forecast:
     """Sweep over sizes under one agreement: its noise is fixed, more than its quorum may come.
 
-    Arguments as for `forecast`, `sampled` among them.
+    Arguments as for `forecast`.
     """
     if rows_each > 1 and not agreement.diaries:
         raise InvalidValueError(
@@ -279,7 +270,7 @@ def forecast_agreement(
     samples = Samples(people, draws, seed, left_of(rows_each, alike))
     cases = []
     for n in contributors:
-        cases.append(_under(agreement, samples, samples.at(n), **how))
+        cases.append(_under(agreement, samples, samples.at(n)))
         progress()
     return _forecast_of(population, cases, rows_each, alike)
 
@@ -301,8 +292,6 @@ def errors_of(
     population: People,
     sums: CollectionSums,
     generator: np.random.Generator,
-    *,
-    sampled: bool = False,
 ) -> FloatArray:
     """Return the errors of the models that the collections would publish; fewer where some are
     refused.
@@ -311,7 +300,7 @@ def errors_of(
     for clean in sums.totals(agreement):
         drawn = sampler_for(agreement, clean).draw(generator)
         try:
-            found.append(population.weights(agreement, drawn, sampled=sampled))
+            found.append(population.weights(agreement, drawn))
         except InfeasibleError:  # this collection would publish nothing
             continue
     return population.error(np.array(found)) if found else np.empty(0)
@@ -345,7 +334,7 @@ def band(errors: FloatArray) -> tuple[float, float]:
 
 
 def forecast_case(
-    schema: Schema, samples: Samples, sums: CollectionSums, terms: Mapping[str, Any], **how: Any
+    schema: Schema, samples: Samples, sums: CollectionSums, terms: Mapping[str, Any]
 ) -> Case:
     """Forecast one cell: `terms` are those of `Agreement.propose`, the quorum is met exactly."""
     try:
@@ -355,7 +344,7 @@ def forecast_case(
             raise  # a mistake, and not a size that is too small
         fixed = terms["epsilon"], terms.get("local_epsilon")
         return Case(sums.count, *fixed, reason=str(error))
-    return _under(agreement, samples, sums, terms.get("local_epsilon"), **how)
+    return _under(agreement, samples, sums, terms.get("local_epsilon"))
 
 
 def _under(
@@ -363,14 +352,13 @@ def _under(
     samples: Samples,
     sums: CollectionSums,
     local_epsilon: float | None = None,
-    **how: Any,
 ) -> Case:
     fixed = agreement.epsilon, local_epsilon
     if sums.count < agreement.quorum:
         return Case(sums.count, *fixed, reason=f"below the quorum {agreement.quorum:,}")
     population, sums = _sent(agreement, samples, sums)
     generator = np.random.default_rng([samples.seed, 3])  # the same luck for every promise
-    errors = errors_of(agreement, population, sums, generator, **how)
+    errors = errors_of(agreement, population, sums, generator)
     refused = 1 - len(errors) / samples.draws
     if not len(errors):
         return Case(sums.count, *fixed, refused=refused, reason="no draw gave a model")
@@ -384,7 +372,7 @@ def _under(
         without_privacy=float(population.without_privacy(sums).mean()),
         submission_epsilon=agreement.calibration.local.epsilon,
         refused=refused,
-        **_with_one_row(agreement, samples, sums.count, float(errors.mean()), **how),
+        **_with_one_row(agreement, samples, sums.count, float(errors.mean())),
     )
 
 
@@ -398,7 +386,7 @@ def _sent(
 
 
 def _with_one_row(
-    agreement: Agreement, samples: Samples, count: int, error: float, **how: Any
+    agreement: Agreement, samples: Samples, count: int, error: float
 ) -> dict[str, Any]:
     """Return the error with one row of each person, and what the others take away of it."""
     if samples.repeated == 1:
@@ -406,7 +394,7 @@ def _with_one_row(
     single = replace(samples, repeated=1.0)
     population, sums = _sent(agreement, single, single.at(count))
     generator = np.random.default_rng([samples.seed, 3])
-    found = errors_of(agreement, population, sums, generator, **how)
+    found = errors_of(agreement, population, sums, generator)
     if not len(found):
         return {}
     one_row, power = float(found.mean()), 1 if population.is_label else 2

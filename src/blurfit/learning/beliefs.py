@@ -48,7 +48,6 @@ from blurfit.learning.shrinkage import (
 from blurfit.learning.sums import Submodel
 from blurfit.theory.forms import ColumnKind
 from blurfit.theory.gaussian import root_of_increasing
-from blurfit.theory.hazards import BAND, HazardMap
 from blurfit.theory.maps import GaugeMap, ResidualMap, WaveMap, Whitening
 from blurfit.theory.planning import TASKS, Task, information
 
@@ -69,8 +68,6 @@ WEIGHTS = ResidualMap.constant, ResidualMap.feature_weight, ResidualMap.target_w
 
 # Of the variance that a mean leaves, which slopes may explain: as public weights expect.
 SIGNAL = 0.4
-
-StepMap = WaveMap | HazardMap
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,10 +129,10 @@ class Belief:
     """What is known after a wave, in units of the encoded columns v and of the target's score.
 
     Attributes:
-        task: "number", "label", "count" or "hazard".
+        task: "number", "label" or "count".
         line: Whether the score is the encoded target itself: the number in [−1, 1], the label ±1 or
             2y/Y − 1 for a count y. If not, it is the log-odds or the log rate.
-        coefficients: Of the score, the constant first; of hazards one for each band.
+        coefficients: Of the score, the constant first.
         covariance: Of their error.
         mean: Of the features.
         spread: The features' covariance, positive definite.
@@ -161,11 +158,6 @@ class Belief:
     kinds: tuple[ColumnKind, ...] = ()
     groups: tuple[str | None, ...] = ()
     differences: bool = False
-
-    @property
-    def constants(self) -> int:
-        """How many constants there are: one, or one for each band of a time."""
-        return len(self.coefficients) - len(self.mean)
 
     @property
     def explained(self) -> float:
@@ -320,10 +312,8 @@ def _white(sums: Submodel, model: Shrunk) -> FloatArray:
     return soft_floor(features.covariance, max(missing, 0.0) * noise)
 
 
-def start_of(chart: StepMap) -> FloatArray:
+def start_of(chart: WaveMap) -> FloatArray:
     """Return the coefficients that the map announced, the constant first."""
-    if isinstance(chart, HazardMap):
-        return np.array([*(chart.bands + chart.whitening.intercept), *chart.whitening.coefficients])
     return np.array([chart.whitening.intercept, *chart.whitening.coefficients])
 
 
@@ -333,21 +323,17 @@ def undone(lower: FloatArray) -> FloatArray:
     return np.ascontiguousarray(found)
 
 
-def coordinates(chart: StepMap) -> FloatArray:
-    """Return J with θ = J·(β₀, β): the step that a change of the coefficients is, constants first.
-    It is an upper triangle.
+def coordinates(chart: WaveMap) -> FloatArray:
+    """Return J with θ = J·(β₀, β): the step that a change of the coefficients is, the constant
+    first. It is an upper triangle.
 
     β₀ + β·v = (β₀ + β·m) + (W⁻ᵀβ)·f, each divided by what 1 and f are multiplied by in the chart.
     """
     white = chart.whitening
-    constants = len(chart.bands) if isinstance(chart, HazardMap) else 1
-    found = np.eye(constants + white.dimension)
-    found[:constants, constants:] = white.mean
-    found[constants:, constants:] = undone(white.matrix).T
-    if isinstance(chart, HazardMap):
-        found[:constants] /= BAND
-        found[constants:] /= chart.scale
-    elif isinstance(chart, ResidualMap):
+    found = np.eye(1 + white.dimension)
+    found[0, 1:] = white.mean
+    found[1:, 1:] = undone(white.matrix).T
+    if isinstance(chart, ResidualMap):
         unit = chart.target_scale / chart.scale
         found[0] *= unit / chart.constant
         found[1:] *= unit / chart.feature_scale

@@ -2,8 +2,7 @@
 
 **Which reading** (`shrink`) is decided by public facts alone, by ψ = nμ/p^1.5
 (`blurfit.theory.planning`): the mean or share alone where nothing else can be learned
-(`planning.mean_alone`); the posterior mean below ψ = 40 and up to 32 coefficients; else linear
-Bayes. (40 was chosen: both are equal between 20 and 60.)
+(`planning.mean_alone`), else linear Bayes.
 
 **Linear Bayes** (`linear_bayes`, `bayes_step`). With A = E[zzᵀ] denoised, t = Σzy/n, the true θ and
 a prior θ ~ (0, P), the blurred sums say t = Aθ + (noise of t) + (noise of A)·θ + sampling error, so
@@ -23,18 +22,12 @@ Davis 2000: q² − m² for v in [−q, q], m(q − m) for v in {0, q}); a varia
 d^(−1/2); pairs are shrunk by moments; last comes `soft_floor`. No floor and no prior stays as the
 noise vanishes. Of a wave's quadratic the features' diagonal is shrunk toward its mean.
 
-**The posterior mean** (`posterior_mean`) is E[T_zz | S]⁻¹E[T_zy | S], of the moments T of (1, v, y)
-under a prior that `_Moments` states, by Hamiltonian Monte Carlo (Neal 2011) from a generator that
-the release seeds, so that everybody finds the same model.
-
 Priors and ranges are choices, set with the American Community Survey in view.
 """
 
-import hashlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -51,17 +44,12 @@ from blurfit.theory.moments import sensitivity
 LEAST_VARIANCE = 1e-9  # of the largest: what rounding leaves of a constant column
 
 
-Reading = Literal["linear-bayes", "posterior-mean", "mean"]
+Reading = Literal["linear-bayes", "mean"]
 
 _EXPLAINED = np.geomspace(0.003, 1.0, 12)
 _PASSES = 3
 _MANY, _FAR = 100, 21.0  # entries from which it is worth a look; nats: less probable by 2⁻³⁰
-_CHAINS, _WARM, _KEPT, _STEPS = 32, 30, 12, 8
-_SHARE = 0.35
 _MEAN = 0.36  # the prior variance of the target at the features' means
-_ACCEPTED = 0.8
-_BORDER = 40.0
-_MOST_COEFFICIENTS = 32
 
 
 _FACTORS = np.geomspace(1 / 16, 16, 9)
@@ -417,231 +405,6 @@ def _noise_of_gram(noise: Noise, share: float, second: FloatArray) -> FloatArray
     return found
 
 
-def posterior_mean(sums: Submodel, start: Shrunk | None = None) -> Shrunk:
-    """Fit the model of the posterior mean moments, in a fraction of a second for dozens of columns.
-
-    Args:
-        sums: One target and its features.
-        start: Where the chains begin; linear Bayes if left out. Without noise it is the answer.
-    """
-    begin = linear_bayes(sums) if start is None else start
-    if sums.deviation == 0:  # nothing to average over
-        return begin
-    law = _Moments(sums)
-    generator = np.random.Generator(np.random.PCG64(_seed(sums)))
-    moments = _sample(law, law.point(begin), generator)
-    gram, cross = moments[:-1, :-1], moments[:-1, -1]
-    coefficients = np.asarray(np.linalg.solve(gram, cross), dtype=np.float64)
-    theta = coefficients * sums.target.weight / sums.scale
-    variance = float(moments[-1, -1] - moments[0, -1] ** 2)
-    centred = gram[1:, 1:] - np.outer(gram[0, 1:], gram[0, 1:])
-    weights = sums.scale[1:]
-    explained = float(coefficients[1:] @ centred @ coefficients[1:]) / variance
-    covariance = centred * np.outer(weights, weights)
-    return Shrunk(
-        theta=theta,
-        coefficients=coefficients,
-        explained=min(explained, 1.0),
-        variance=variance * sums.target.weight**2,
-        features=type(begin.features)(
-            mean=gram[0, 1:] * weights,
-            variance=np.diag(covariance).copy(),
-            covariance=covariance,
-            kept=begin.features.kept,
-        ),
-    )
-
-
-class _Moments:
-    """The posterior density of the moments, in coordinates that are free: any vector is allowed.
-
-    A point is (v̄, ȳ; log D; h; log τ; log σ_e; log of L's diagonal; L below it), one row per chain.
-
-    WTW, but for the constant's row, is GGᵀ with G = W(Q | mean), Q the factor of the covariance
-    and its target's row: one product gives the gap G·Gᵀ − S/n, a second the slope 2·gap·G/σ².
-    """
-
-    def __init__(self, sums: Submodel) -> None:
-        self.p = p = len(sums.features)
-        self.sums = sums
-        self.weights = np.append(sums.scale, sums.target.weight)
-        self.seen = sums.extended / sums.count
-        self.precision = (sums.count / sums.deviation) ** 2
-        self.freedom = p + 4
-        self.lower = np.tril_indices(p, -1)
-        below = len(self.lower[0])
-        uneven = math.log(_unevenness(sums, target_variance(sums)))
-        self.centre = np.concatenate(
-            [
-                np.zeros(p + 1),
-                np.full(p, np.log(_SHARE) / 2),
-                np.zeros(p),
-                [np.log(0.5 / np.sqrt(p)) + uneven],
-                [np.log(0.8) + uneven / 2 if sums.target.kind == "sign" else np.log(0.35)],
-            ]
-        )
-        self.spread = np.concatenate(
-            [np.full(p + 1, 0.6), np.full(p, 0.5), np.ones(p), [1.0], [0.5]]
-        )
-        self.degrees = self.freedom - np.arange(p)
-        ends = np.cumsum([0, p + 1, p, p, 1, 1, p, below])
-        self.size = int(ends[-1])
-        parts = [slice(int(a), int(b)) for a, b in pairwise(ends)]
-        self.mean, self.log_scale, self.h, self.log_rate, self.log_left = parts[:5]
-        self.log_diagonal, self.below = parts[5:]
-        # L's entries below the diagonal are standard normal, those on it are told by `degrees`.
-        self._centre = np.concatenate([self.centre, np.zeros(p + below)])
-        self._inverse = np.concatenate([self.spread**-2.0, np.zeros(p), np.ones(below)])
-        self._row = self.weights[1:-1] / np.sqrt(self.freedom)  # D is multiplied by it
-        self._rate = np.sqrt(_SHARE) * self.weights[-1] / self.weights[1:-1]
-
-    def point(self, begin: Shrunk) -> FloatArray:
-        """Return the coordinates of a linear Bayes model."""
-        p, weights = self.p, self.weights[1:-1]
-        covariance = begin.features.covariance / np.outer(weights, weights)
-        scale = np.sqrt(np.diag(covariance))
-        factor = np.linalg.cholesky(covariance / np.outer(scale, scale)) * np.sqrt(self.freedom)
-        mean = begin.features.mean / weights
-        share = max(begin.explained, 0.02)
-        rate = np.sqrt(share / p)
-        h = np.clip(begin.coefficients[1:] * scale / np.sqrt(_SHARE) / rate, -3, 3)
-        left = np.sqrt(max(1 - share, 0.1) * begin.variance) / self.weights[-1]
-        return np.concatenate(
-            [
-                mean,
-                [begin.coefficients[0] + mean @ begin.coefficients[1:]],
-                np.log(scale),
-                h,
-                [np.log(rate)],
-                [np.log(left)],
-                np.log(np.diag(factor)),
-                factor[self.lower],
-            ]
-        )
-
-    def moments(self, x: FloatArray) -> FloatArray:
-        """Return T of each chain."""
-        factor = self._factor(x)[0]
-        total = np.empty((len(x), self.p + 2, self.p + 2))
-        total[:, 0, 0] = 1.0
-        total[:, 0, 1:] = total[:, 1:, 0] = x[:, self.mean]
-        both = np.outer(self.weights[1:], self.weights[1:])
-        total[:, 1:, 1:] = factor @ factor.transpose(0, 2, 1) / both
-        return total
-
-    def energy(self, x: FloatArray) -> FloatArray:
-        """Return −log density of each chain, up to a constant."""
-        factor, *_ = self._factor(x)
-        gap, of_means = self._gaps(factor)
-        logs = x[:, self.log_diagonal]
-        return np.asarray(
-            self.precision * (np.sum(gap**2, axis=(1, 2)) / 2 + np.sum(of_means**2, axis=1))
-            + (x - self._centre) ** 2 @ self._inverse / 2
-            + np.sum(np.exp(2 * logs) / 2 - self.degrees * logs, axis=1)
-        )
-
-    def slope(self, x: FloatArray) -> FloatArray:
-        """Return the gradient of the energy, by the rules of the matrix product."""
-        p = self.p
-        factor, scales, rates, diagonal = self._factor(x)
-        gap, of_means = self._gaps(factor)
-        push = (2 * self.precision) * (gap @ factor)
-        push[:, :, -1] += (2 * self.precision * self.weights[0]) * of_means
-        beta, of_target = rates * x[:, self.h], push[:, p, :p]
-        features = factor[:, :p, :p]
-        on_features = push[:, :p, :p] + beta[:, :, None] * of_target[:, None, :]
-        on_beta = (features @ of_target[:, :, None])[:, :, 0]
-        of_beta = on_beta * beta
-        found = (x - self._centre) * self._inverse
-        found[:, self.mean] += push[:, :, -1] * self.weights[1:]
-        found[:, self.log_scale] += np.einsum("cjk,cjk->cj", on_features, features) - of_beta
-        found[:, self.h] += on_beta * rates
-        found[:, self.log_rate] += of_beta.sum(axis=1, keepdims=True)
-        found[:, self.log_left] += push[:, p, p : p + 1] * factor[:, p, p : p + 1]
-        on_lower = on_features * scales[:, :, None]
-        each = np.arange(p)
-        found[:, self.log_diagonal] = diagonal * (diagonal + on_lower[:, each, each]) - self.degrees
-        found[:, self.below] += on_lower[:, self.lower[0], self.lower[1]]
-        return np.asarray(found)
-
-    def _factor(self, x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Return G, what L's rows are multiplied by, β_j/h_j, and L's diagonal, all in z-space."""
-        p = self.p
-        factor = np.zeros((len(x), p + 1, p + 2))
-        each = np.arange(p)
-        diagonal = np.exp(x[:, self.log_diagonal])
-        factor[:, each, each] = diagonal
-        factor[:, self.lower[0], self.lower[1]] = x[:, self.below]
-        scales = np.exp(x[:, self.log_scale]) * self._row
-        factor[:, :p] *= scales[:, :, None]
-        rates = np.exp(x[:, self.log_rate] - x[:, self.log_scale]) * self._rate
-        factor[:, p, :p] = ((rates * x[:, self.h])[:, None, :] @ factor[:, :p, :p])[:, 0]
-        factor[:, p, p : p + 1] = self.weights[-1] * np.exp(x[:, self.log_left])
-        factor[:, :, -1] = x[:, self.mean] * self.weights[1:]
-        return factor, scales, rates, diagonal
-
-    def _gaps(self, factor: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return WTW − S/n: of all but the constant's row, and of that row, which counts twice."""
-        gap = factor @ factor.transpose(0, 2, 1) - self.seen[1:, 1:]
-        return gap, self.weights[0] * factor[:, :, -1] - self.seen[0, 1:]
-
-
-def _sample(law: _Moments, start: FloatArray, generator: np.random.Generator) -> FloatArray:
-    """Estimate E[T | S] by Hamiltonian Monte Carlo."""
-    x = start + 0.02 * generator.normal(size=(_CHAINS, law.size))
-    value, slope = law.energy(x), law.slope(x)
-    scale, step = np.ones(law.size), 0.1 / law.size**0.25
-    seen: list[FloatArray] = []
-    total = np.zeros((law.p + 2, law.p + 2))
-    for turn in range(_WARM + _KEPT):
-        moved, new_value, new_slope, gain = _move(law, x, slope, scale, step, generator)
-        odds = np.where(np.isfinite(new_value), value - new_value + gain, -np.inf)
-        taken = np.log(generator.uniform(size=_CHAINS)) < odds
-        x = np.where(taken[:, None], moved, x)
-        value = np.where(taken, new_value, value)
-        slope = np.where(taken[:, None], new_slope, slope)
-        if turn < _WARM:
-            rate = float(np.mean(np.exp(np.minimum(odds, 0))))
-            step *= np.exp((0.6 if turn < _WARM / 2 else 0.25) * (rate - _ACCEPTED))
-            seen.append(x)
-            if turn in (_WARM // 3, 2 * _WARM // 3):
-                recent = np.concatenate(seen[len(seen) // 2 :])
-                spread = recent.std(axis=0)
-                new_scale = np.maximum(spread, 0.05 * np.median(spread))
-                step *= float(np.median(scale / new_scale))
-                scale = new_scale
-        else:
-            total += law.moments(x).mean(axis=0)
-    return total / _KEPT
-
-
-def _move(
-    law: _Moments,
-    x: FloatArray,
-    slope: FloatArray,
-    scale: FloatArray,
-    step: float,
-    generator: np.random.Generator,
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Follow a leapfrog path of random length; `gain` is the kinetic energy that was lost on it."""
-    momentum = generator.normal(size=x.shape)
-    before = np.sum(momentum**2, axis=1) / 2
-    length = step * generator.uniform(0.8, 1.2) * scale
-    with np.errstate(over="ignore", invalid="ignore"):  # a path that flies off is refused
-        momentum = momentum - length / 2 * slope
-        for place in range(_STEPS):
-            x = x + length * momentum
-            slope = law.slope(x)
-            momentum = momentum - (length if place < _STEPS - 1 else length / 2) * slope
-        return x, law.energy(x), slope, before - np.sum(momentum**2, axis=1) / 2
-
-
-def _seed(sums: Submodel) -> int:
-    """Return a seed that the release decides, by SHA-256 of its numbers."""
-    numbers = np.concatenate([sums.extended.ravel(), sums.scale, [sums.count, sums.deviation]])
-    return int.from_bytes(hashlib.sha256(numbers.astype("<f8").tobytes()).digest()[:16], "big")
-
-
 def information(sums: Submodel) -> float:
     """Return ψ, with the μ that this noise gives to `replace` if the weights fill the unit ball.
 
@@ -660,8 +423,7 @@ def reading(sums: Submodel) -> Reading:
     tasks: dict[str, planning.Task] = {"numeric": "number", "sign": "label"}
     if planning.mean_alone(tasks.get(sums.target.kind), psi, len(sums.features)):
         return "mean"
-    sampled = psi < _BORDER and len(sums.features) <= _MOST_COEFFICIENTS
-    return "posterior-mean" if sampled else "linear-bayes"
+    return "linear-bayes"
 
 
 def mean_within(seen: float, deviation: float, bound: float) -> float:
@@ -713,8 +475,7 @@ def mean_posterior(sums: Submodel) -> tuple[float, float]:
 
 def shrink(sums: Submodel) -> Shrunk:
     """Fit the model of one target that is published: the same for the same release."""
-    read = reading(sums)
-    if read == "mean":
+    if reading(sums) == "mean":
         theta = np.zeros(len(sums.cross))
         seen = sums.cross[0] / (sums.count * sums.constant)  # of the target's mean, times b
         noise = sums.noise.variance[0, -1] / (sums.count * sums.constant) ** 2
@@ -725,8 +486,7 @@ def shrink(sums: Submodel) -> Shrunk:
         theta[0] = mean / sums.constant
         alone = theta, sums.in_columns(theta), 0.0
         return Shrunk(*alone, variance=target_variance(sums), features=denoise(sums))
-    found = linear_bayes(sums)
-    return posterior_mean(sums, found) if read == "posterior-mean" else found
+    return linear_bayes(sums)
 
 
 @dataclass(frozen=True, eq=False)
@@ -741,7 +501,6 @@ class StepSums:
         linear_variance: The variance of the noise on each entry of `linear`.
         curvature: What a feature's diagonal entry of M is for one record, if features are white.
         dispersion: φ: the sampling variance of `linear` is φ·ΣM.
-        constants: How many rows come before those of features.
     """
 
     count: int
@@ -751,7 +510,6 @@ class StepSums:
     linear_variance: float
     curvature: float
     dispersion: float
-    constants: int = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -793,18 +551,18 @@ def denoised(sums: StepSums) -> tuple[FloatArray, float]:
     """Return A for one record, positive definite, and the share of off-diagonal noise left."""
     seen = sums.gram / sums.count
     noise = sums.noise.variance / sums.count**2
-    spread = _diagonal(np.diagonal(seen), np.diagonal(noise), sums.curvature, sums.constants)
-    pairs = ~np.eye(len(seen), dtype=bool) & (noise > 0)  # two bands of one time are known to be 0
+    spread = _diagonal(np.diagonal(seen), np.diagonal(noise), sums.curvature)
+    pairs = ~np.eye(len(seen), dtype=bool)
     gram, kept = shrunk_pairs(seen, noise, spread, pairs)
     free = 2 * float(np.median(noise[pairs]))
     return soft_floor(gram, len(seen) * kept / 4 * free), kept
 
 
-def _diagonal(seen: FloatArray, noise: FloatArray, curvature: float, constants: int) -> FloatArray:
+def _diagonal(seen: FloatArray, noise: FloatArray, curvature: float) -> FloatArray:
     """Keep a constant's own entry if it stands above its noise; shrink the features' toward their
     mean.
     """
-    found, rest = np.array(seen), slice(constants, None)
+    found, rest = np.array(seen), slice(1, None)
     features, of_each = seen[rest], float(noise[rest].mean())
     of_mean = of_each / len(features)
     prior = (0.3 * curvature) ** 2
@@ -813,6 +571,5 @@ def _diagonal(seen: FloatArray, noise: FloatArray, curvature: float, constants: 
     between = max(float(np.var(features)) - of_each, (0.1 * mean) ** 2)
     found[rest] = mean + between / (between + of_each) * (features - mean)
     found[rest] = np.maximum(found[rest], min(0.1 * mean, math.sqrt(of_each)))  # none above noise
-    own = slice(constants)
-    found[own] = np.maximum(np.maximum(seen[own], 3 * np.sqrt(noise[own])), 1e-3 * mean)
+    found[0] = max(seen[0], 3 * np.sqrt(noise[0]), 1e-3 * mean)
     return found

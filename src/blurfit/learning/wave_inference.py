@@ -64,7 +64,7 @@ from blurfit.learning.beliefs import (
     undone,
     weight_near,
 )
-from blurfit.learning.inference import Inference, Pull, infer, steady
+from blurfit.learning.inference import Inference, infer, steady
 from blurfit.learning.rare_answers import left_by_step
 from blurfit.learning.shrinkage import StepSums
 from blurfit.learning.sums import Noise, Submodel
@@ -380,23 +380,6 @@ def _as_if_all_counted(
     )
 
 
-def wave_pull(belief: Belief, chart: WaveMap, sums: WaveSums) -> tuple[Pull, FloatArray]:
-    """Tell how the wave's estimates follow a push of its own sums, and, as a quadratic form, what
-    is left in them of the start's error.
-
-    Liars of earlier waves move the start. To first order a residual wave keeps the share of it that
-    its cut lets through, and Newton's keeps nothing: what one step leaves of a start that is far
-    off is in its standard errors, by the length of the step that was released. The rest of the map,
-    m, W and the scale, matters only beside an error of the start.
-    """
-    if isinstance(chart, ResidualMap):
-        left = cut_of(belief, chart, sums).out ** 2 * belief.covariance
-        return Pull.of_line(_step_sums(belief, chart, sums)).through(_back(chart)), left
-    back = undone(coordinates(chart).T).T
-    found = Pull.of_step(*solved(step_sums(chart, sums)), chart.loss.balance**2).through(back)
-    return found, np.zeros_like(found.squares)
-
-
 def solved(read: StepSums) -> tuple[FloatArray, FloatArray]:
     """Return (Â + G)⁻¹, and the step."""
     bias = read.noise.sandwich(np.asarray(np.linalg.inv(read.gram), dtype=np.float64))
@@ -447,17 +430,9 @@ def _kept(square: float, noise: float) -> float:
 def told_step(
     read: StepSums, sums: WaveSums, most: float = MOST_NOISE
 ) -> tuple[float, FloatArray, FloatArray, FloatArray]:
-    """Return κ, (Â + G)⁻¹, the step θ̃ and V; refuse sums that the noise dominates.
-
-    κ is less than `most`; of several constants, whose block is diagonal, it is that of the features
-    beside them.
-    """
-    gram, size, blur, others = read.gram, read.constants, sums.deviation**2 / 2, 0.0
-    if size > 1:
-        own, cross = np.diagonal(gram)[:size], gram[:size, size:]
-        gram, others = gram[size:, size:] - cross.T @ (cross / own[:, None]), float(np.sum(1 / own))
-    values = np.linalg.eigvalsh(gram)
-    least, whole = float(values[0]), others + float(np.sum(1 / values))
+    """Return κ < `most`, (Â + G)⁻¹, the step θ̃ and V; refuse sums that the noise dominates."""
+    blur, values = sums.deviation**2 / 2, np.linalg.eigvalsh(read.gram)
+    least, whole = float(values[0]), float(np.sum(1 / values))
     condition = blur * (whole + 1 / least) / least if least > 0 else math.inf
     if condition >= most:
         raise InfeasibleError(

@@ -40,7 +40,6 @@ from blurfit.learning.beliefs import (
     WEIGHTS,
     Belief,
     Cut,
-    StepMap,
     about_mean,
     assumed_law,
     bounds_of,
@@ -60,15 +59,16 @@ from blurfit.learning.beliefs import (
 from blurfit.learning.shrinkage import Step, StepSums, bayes_step, denoised, mean_within, soft_floor
 from blurfit.learning.sums import Noise
 from blurfit.theory.gaussian import root_of_increasing
-from blurfit.theory.hazards import Announced, HazardMap
 from blurfit.theory.maps import (
     LARGEST_LOG_RATE,
     LARGEST_RADIUS,
+    Announced,
     GaugeMap,
     LogisticNewton,
     NewtonMap,
     PoissonNewton,
     ResidualMap,
+    WaveMap,
     Whitening,
     gaussian_mean,
 )
@@ -83,7 +83,7 @@ from blurfit.theory.planning import (
 
 # Of their expected length: white features that are shorter shrink the whitening. Numbers have less,
 # for a mixture of narrow and wide people is as short as bounds that are too wide.
-_TOO_WIDE: dict[Task, float] = {"number": 0.15, "label": 0.3, "count": 0.3, "hazard": 0.3}
+_TOO_WIDE: dict[Task, float] = {"number": 0.15, "label": 0.3, "count": 0.3}
 _NEARLY_ALL = 0.97  # E[w], above which nobody was seen far out
 _POOR = 0.75  # ψ of a wave, below which no more than a usual signal is believed
 
@@ -133,7 +133,7 @@ def learn_wave(belief: Belief, chart: Announced, sums: WaveSums) -> Belief:
     prior = into @ at.covariance @ into.T
     if learns_mean(chart):
         prior[1:] = prior[:, 1:] = 0.0
-    prior += _slack(prior, read.constants)
+    prior += _slack(prior)
     if isinstance(chart, ResidualMap) and at.task == "number" and _poor(at, chart, sums):
         prior *= _believable(prior, read, sums)
     step = bayes_step(read, prior)
@@ -182,15 +182,13 @@ def cut_share(chart: ResidualMap, sums: WaveSums) -> float:
     return float(sums.matrix[-1, -1]) / (sums.count * chart.target_weight**2)
 
 
-def step_sums(chart: StepMap, sums: WaveSums, cut: Cut | None = None) -> StepSums:
+def step_sums(chart: WaveMap, sums: WaveSums, cut: Cut | None = None) -> StepSums:
     """Return the wave's quadratic, the constant first, with the law of its noise; of a residual
     wave with what is known of its cut.
     """
-    constants = len(chart.bands) if isinstance(chart, HazardMap) else 1
-    size = chart.whitening.dimension + constants
+    size = 1 + chart.whitening.dimension
     square = sums.deviation**2
     variance = np.full((size, size), square / 2)
-    variance[:constants, :constants] = 0.0  # nobody is at risk in two bands at once
     np.fill_diagonal(variance, square)
     if isinstance(chart, ResidualMap):
         _refuse_shape(sums, size + 1, linear=False)
@@ -207,11 +205,6 @@ def step_sums(chart: StepMap, sums: WaveSums, cut: Cut | None = None) -> StepSum
         return StepSums(sums.count, gram, linear, noise, blur, curvature, left)
     _refuse_shape(sums, size, linear=True)
     assert sums.linear is not None
-    if isinstance(chart, HazardMap):
-        curvature = chart.mean_curvature * chart.scale**2
-        blur = square * chart.balance**2
-        law = Noise(variance)
-        return StepSums(sums.count, sums.matrix, sums.linear, law, blur, curvature, 1.0, constants)
     order = [size - 1, *range(size - 1)]
     noise = Noise(variance)
     of_features, _ = chart.scale
@@ -226,11 +219,11 @@ def step_sums(chart: StepMap, sums: WaveSums, cut: Cut | None = None) -> StepSum
     )
 
 
-def _slack(prior: FloatArray, constants: int) -> FloatArray:
+def _slack(prior: FloatArray) -> FloatArray:
     """Return a quarter of the mean error in every direction: P itself is only believed."""
     own = np.diagonal(prior)
-    even = 0.25 * float(own[constants:].mean())
-    return np.diag([*own[:constants], *[even] * (len(prior) - constants)])
+    even = 0.25 * float(own[1:].mean())
+    return np.diag([own[0], *[even] * (len(prior) - 1)])
 
 
 def _believable(prior: FloatArray, read: StepSums, sums: WaveSums) -> float:
@@ -321,8 +314,6 @@ def next_map(
     are `held`, some send them.
     """
     one_of(("gauge", "mean", "residual", "newton"), kind=kind)
-    if belief.task == "hazard":
-        return _hazard_map(belief, count, mu, last=last)
     at = on_curve(belief) if kind == "newton" else belief
     if kind != "newton" and not belief.line:
         raise InvalidValueError("Expected residual waves before Newton's, got one after.")
@@ -360,32 +351,11 @@ def _of_some(
     return replace(chart, stride=stride_of_squares(count, chart.typical_square, noise))
 
 
-def _hazard_map(at: Belief, count: int, mu: float, *, last: bool) -> HazardMap:
-    """Return the map of a wave of hazards: r is 0.35 times that of labels, and no further than
-    bounds reach (chosen on generated people, whether the model was true or not).
-
-    L = ∛(nμ/10⁴), at least 1, and no more events than anybody inside of the bounds can expect. The
-    share of its noise falls like (nμ)^(−2/3), and in the end nobody is stopped.
-    """
-    K, p = at.constants, len(at.mean)
-    chart = HazardMap(_whitening(at, at.spread), rounded(at.coefficients[:K]))
-    radius = 0.35 * newton_radius(count, mu, p, chart.mean_curvature)
-    radius = max(radius * (_LAST_RADIUS if last else 1.0), 1.0)
-    white = _whitening(at, _not_too_long(at, radius))
-    farthest = np.linalg.norm(np.abs(white.matrix) @ (1 + np.abs(white.mean))) / math.sqrt(p)
-    radius = max(min(radius, float(farthest), LARGEST_RADIUS), 1.0)
-    most = float(expit(chart.bands + np.abs(white.coefficients).sum()).sum())
-    events = max(min(math.cbrt(count * mu / 1e4), most), 1.0)
-    radius, events = rounded(np.array([radius, events])).tolist()
-    return replace(chart, whitening=white, events=events, radius=radius)
-
-
 def _whitening(at: Belief, spread: FloatArray) -> Whitening:
     """Return the belief's model, and features that are white if this is their covariance."""
     matrix = undone(np.asarray(np.linalg.cholesky(spread), dtype=np.float64))
-    beta, constants = rounded(at.coefficients), at.constants
-    own = float(beta[0]) if constants == 1 else 0.0
-    return Whitening(rounded(at.mean), rounded(matrix), beta[constants:], own)
+    beta = rounded(at.coefficients)
+    return Whitening(rounded(at.mean), rounded(matrix), beta[1:], float(beta[0]))
 
 
 def _loss_of_counts(at: Belief, count: int, mu: float, *, last: bool) -> PoissonNewton:

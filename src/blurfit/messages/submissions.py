@@ -149,7 +149,8 @@ class Layout:
                 f"{len(data)}: it was cut short, or something follows."
             )
         rows = np.frombuffer(data, dtype=np.uint8).reshape(count, -1)
-        heads = _heads(rows)
+        heads = rows[:, : _HEAD.size].copy()
+        heads[:, _IDENTIFIER] = 0
         if (heads != heads[0]).any():
             raise InvalidValueError(
                 f"Expected the {count} submissions of a batch to be of one agreement, but their "
@@ -187,12 +188,6 @@ def check_mark(mark: str | bytes, expected: str | bytes, version: int) -> None:
             f"Expected version={version} of {FORMAT} to be {VERSION}, the only one that is "
             "understood here; let both sides use the same release of blurfit."
         )
-
-
-def _heads(rows: ByteArray) -> ByteArray:
-    heads = rows[:, : _HEAD.size].copy()
-    heads[:, _IDENTIFIER] = 0
-    return heads
 
 
 def _unpack(layout: struct.Struct, data: bytes | memoryview) -> tuple[Any, ...]:

@@ -1,13 +1,8 @@
-"""From releases to models, and to the agreement of the next wave of a plan.
+"""From the releases of a plan to its model, and to the agreement of its next wave.
 
-Everything here follows from published sums, so anybody can do it: `fit` reads one release,
-`learn_plan` those of a plan's waves; `next_agreement` is what the database announces, and `follows`
-a contributor's check of it.
-
-**Two readings of the same sums.** For *prediction* one wants the weights of least expected error,
-so what the noise leaves uncertain is shrunk (`blurfit.learning.shrinkage`), unless a penalty is
-asked for. For *inference* one wants unbiased coefficients with their standard errors
-(`learning.inference`), or the reason why there are none.
+Everything here follows from published sums, so anybody can do it: `learn_plan` reads the releases
+of a plan's waves; `next_agreement` is what the database announces, and `follows` a contributor's
+check of it.
 
 **What `follows` checks.** The marks (SHA-256) of the releases that the agreement names are those of
 the releases at hand; the agreement states what the plan states (`Plan.require`), and its noise
@@ -21,191 +16,38 @@ was made of published sums, which is the announcer's word: the statement lists i
 assumed.
 """
 
-import math
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
 import numpy as np
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.mechanisms import kept_columns, model_columns
-from blurfit.agreement.numbers import push_of_liars
 from blurfit.agreement.plan import Agreed, HeldWaves, Plan
-from blurfit.data import FloatArray
 from blurfit.errors import (
     BlurfitError,
     InfeasibleError,
     InvalidValueError,
     NotCertifiedError,
-    nonnegative,
-    whole,
 )
 from blurfit.learning.beliefs import Belief, first_belief
-from blurfit.learning.hazards import EventSums, belief_of_exits, hazard_estimates, pooled
-from blurfit.learning.inference import Inference, Pull, estimates_apart, infer
-from blurfit.learning.shrinkage import Reading, denoise, linear_bayes, reading, shrink
-from blurfit.learning.solver import minimise
-from blurfit.learning.sums import JointSums, Submodel
-from blurfit.learning.wave_inference import Collected, unseen, wave_estimates, wave_pull
-from blurfit.learning.waves import WaveSums, learn_wave, learns_mean, next_map, odds_of, on_curve
+from blurfit.learning.inference import Inference, estimates_apart, infer
+from blurfit.learning.shrinkage import linear_bayes
+from blurfit.learning.sums import Submodel
+from blurfit.learning.wave_inference import Collected, unseen, wave_estimates
+from blurfit.learning.waves import WaveSums, learn_wave, learns_mean, next_map, on_curve
 from blurfit.model.model import Link, PublishedModel, WaveShare
-from blurfit.model.survival import LogisticSurvivalModel, SurvivalModel
-from blurfit.schema.columns import is_unsaid
-from blurfit.schema.formulas import Formula
-from blurfit.schema.schema import Categorical, Units, units
+from blurfit.model.release import PublishedMoments
+from blurfit.schema.schema import units
 from blurfit.theory.forms import WaveForm
-from blurfit.theory.hazards import Announced, EventForm, HazardMap
-from blurfit.theory.maps import GaugeMap
+from blurfit.theory.maps import Announced, GaugeMap
 from blurfit.theory.planning import information, mean_alone
 
-if TYPE_CHECKING:
-    from blurfit.model.release import PublishedMoments
-
-
-_METHODS: dict[Reading, str] = {
-    "linear-bayes": "least squares; shrunk for prediction, by linear Bayes",
-    "posterior-mean": "least squares; shrunk for prediction, to the posterior mean",
-    "mean": "the mean alone: more cannot be told from the noise",
-}
-
-
-@dataclass(frozen=True, eq=False)
-class Path:
-    """Coefficients in the user's units, (penalties, coefficients), over a grid of penalties."""
-
-    names: tuple[str, ...]
-    penalties: FloatArray
-    coefficients: FloatArray
-
-
-def fit(
-    moments: "PublishedMoments",
-    formula: Formula,
-    *,
-    ridge: float | None = None,
-    lasso: float | None = None,
-    uneven: bool = False,
-) -> PublishedModel:
-    """Return the model that a formula asks for; see `PublishedMoments.fit`."""
-    schema, sums = moments.agreement.schema, moments.joint
-    aim = schema.question(formula.target)
-    told = units(schema, formula.target, formula.features, references=formula.references)
-    found = [_weights(sums.submodel(one, told.columns), ridge, lasso) for one in aim.columns]
-    told_of, reason = [], None
-    try:
-        told_of = [_inference(sums, column, told, uneven=uneven) for column in aim.columns]
-    except InfeasibleError as error:
-        reason = str(error)
-    return moments.modelled(
-        formula,
-        weights=np.array([told.spread(weights) for weights, *_ in found]),
-        curve=found[0][2],
-        method=found[0][1] + moments.weights_in_words,
-        inference=tuple(inference for inference, _ in told_of),
-        refusal=reason,
-        liars=()
-        if moments.held  # nobody contributed
-        else tuple(moved(moments, inference.names, pull) for inference, pull in told_of),
-    )
-
-
-def path(
-    moments: "PublishedMoments",
-    formula: Formula,
-    penalty: Literal["ridge", "lasso"],
-    *,
-    penalties: Sequence[float] | None = None,
-    points: int = 30,
-) -> Path:
-    """Return coefficients over a grid of penalties, largest first: by default `points` of them,
-    from where a lasso leaves every feature out down to a thousandth of that.
-    """
-    schema = moments.agreement.schema
-    aim = schema.question(formula.target)
-    if isinstance(aim, Categorical):
-        raise InvalidValueError(
-            f"Expected a target with one column for a path, and {formula.target!r} has "
-            f"{len(aim.levels)} classes."
-        )
-    told = units(schema, formula.target, formula.features, references=formula.references)
-    sums = moments.joint.submodel(formula.target, told.columns)
-    if penalties is None:
-        whole(points=points)
-        largest = max(float(np.abs(_centred(sums)[1]).max()), 1e-12) * (1 + 1e-9)  # surely
-        penalties = np.geomspace(largest, largest / 1000, points).tolist()
-    rows = [told.apply(told.spread(_weights(sums, **{penalty: value})[0])) for value in penalties]
-    return Path(told.names, np.asarray(penalties), np.array(rows))
-
-
-def _weights(
-    sums: Submodel, ridge: float | None = None, lasso: float | None = None
-) -> tuple[FloatArray, str, tuple[float, float] | None]:
-    """Return weights of (1, v), how they were found, and a label's curve, if its slopes are."""
-    if not sums.features:
-        mean = sums.cross / (sums.count * sums.constant * sums.target.weight)
-        return mean, "the mean", None
-    if ridge is None and lasso is None:
-        found, read = shrink(sums), reading(sums)
-        curved = sums.target.kind == "sign" and read != "mean"
-        curve = odds_of(first_belief(sums, found, "label")) if curved else None
-        return found.coefficients, _METHODS[read], curve
-    nonnegative(ridge=ridge or 0.0, lasso=lasso or 0.0)
-    covariance, cross, mean, middle = _centred(sums)
-    slopes = minimise(covariance, cross, ridge=ridge or 0.0, l1=lasso or 0.0).weights
-    words = [f"{name} {value:g}" for name, value in (("ridge", ridge), ("lasso", lasso)) if value]
-    method = " and ".join(words) or "least squares"
-    return np.concatenate([[middle - slopes @ mean], slopes]), method, None
-
-
-def _centred(sums: Submodel) -> tuple[FloatArray, FloatArray, FloatArray, float]:
-    """Return the covariance of the columns v (denoised, so positive definite), with the target,
-    their means and the target's.
-    """
-    features, weights = denoise(sums), sums.scale[1:]
-    mean = features.mean / weights
-    covariance = features.covariance / np.outer(weights, weights)
-    cross = sums.cross[1:] / (sums.count * weights * sums.target.weight)
-    middle = sums.cross[0] / (sums.count * sums.constant * sums.target.weight)
-    return covariance, cross - mean * middle, mean, middle
-
-
-def moved(
-    moments: "PublishedMoments", names: Sequence[str], pull: Pull, earlier: FloatArray | float = 0.0
-) -> dict[str, float | None]:
-    """Return by how much 1 % of a release's contributors could have moved each coefficient by lying
-    together, beside what earlier waves' could; None where there is no bound.
-    """
-    found = pull.moved(push_of_liars(moments.agreement, moments.count) / moments.worth) + earlier
-    return {
-        name: one if math.isfinite(one) else None
-        for name, one in zip(names, found.tolist(), strict=True)
-    }
-
-
-def _inference(
-    sums: JointSums, column: str, told: Units, *, uneven: bool
-) -> tuple[Inference, Pull]:
-    """Infer one column of the target, in the user's units, and how it follows a push of the sums.
-
-    Where the noise drowns the columns for not saying, because hardly anybody was silent, errors are
-    told for all other coefficients, as if the few had said the reference level or the middle. That
-    is decided by the release alone.
-    """
-    submodel = sums.submodel(column, told.names[1:])
-    try:
-        found = infer(submodel, uneven=uneven)
-    except InfeasibleError:
-        if not (silence := [name for name in told.names if is_unsaid(name)]):
-            raise
-        return _inference(sums, column, told.without(silence), uneven=uneven)
-    return found.in_units(told), Pull.of_line(submodel).through(told.matrix[:, told.places])
-
-
 Waves = Plan | HeldWaves  # of different people, or of all rows each
-Releases = Sequence["PublishedMoments"]
+Releases = Sequence[PublishedMoments]
 
 WRONG_SUMS = (BlurfitError, ArithmeticError, ValueError)  # what sums can be: too large, singular, …
 
@@ -232,7 +74,7 @@ class Course:
     """
 
     agreed: Agreed | HeldWaves
-    releases: tuple["PublishedMoments", ...] = ()
+    releases: tuple[PublishedMoments, ...] = ()
     known: tuple[Belief, ...] = ()  # after the first of them, as far as they were asked for
 
     @classmethod
@@ -285,36 +127,11 @@ class Course:
                 f"{[mark[:12] for mark in follows]}. Ask for the releases that it follows."
             )
 
-    def then(self, release: "PublishedMoments") -> "Course":
+    def then(self, release: PublishedMoments) -> "Course":
         """The course with one more release."""
         self.require(release.agreement)
         known = self.__dict__.get("beliefs", self.known)
         return Course(self.agreed, (*self.releases, release), known)
-
-    @_taught()
-    def survival(self) -> LogisticSurvivalModel:
-        """Return log-odds of an event after a wave of them, with errors and curves."""
-        chart = _chart_of(self.releases[-1]) if len(self.releases) > 1 else None
-        if not isinstance(chart, HazardMap):
-            raise InfeasibleError(
-                "Expected the releases of a first wave of exits and of one after it: the first "
-                "alone tells additive hazards, by its own survival()."
-            )
-        first, plan = self.releases[0], self.plan
-        told = hazard_estimates(chart, wave_sums(self.releases[-1]))
-        if isinstance(plan, HeldWaves):
-            whole = replace(first, agreement=plan.in_all)
-        else:
-            whole = replace(first, count=sum(release.count for release in self.releases))
-            each = [told]
-            for release in self.releases[1:-1]:
-                earlier = _chart_of(release)
-                assert isinstance(earlier, HazardMap)
-                with suppress(InfeasibleError):  # where the noise is too large
-                    each.insert(-1, hazard_estimates(earlier, wave_sums(release), alone=False))
-            told = pooled(each)
-        sums = SurvivalModel.of(first).sums
-        return LogisticSurvivalModel(first, sums, whole, told, kept_columns(plan.schema))
 
     @_taught()
     def model(self) -> PublishedModel:
@@ -326,11 +143,6 @@ class Course:
         """
         if not self.releases:
             raise InvalidValueError("Expected at least the first wave's release.")
-        if len(self.agreed) > 1 and self.plan.task == "hazard":
-            raise InfeasibleError(
-                "Hazards are no model of one column: Course.survival(), or `blurfit fit` with the "
-                "plan and its releases, tells them."
-            )
         return self.releases[0].fit() if len(self.agreed) == 1 else _model(self)
 
     def best_model(self) -> tuple[PublishedModel | None, str | None]:
@@ -382,7 +194,7 @@ def _model(course: Course) -> PublishedModel:
     if belief.task == "label":
         belief = on_curve(belief)
     link: Link = "linear" if belief.line else "logistic" if belief.task == "label" else "log"
-    inference, liars, refusal = _wave_inference(course)
+    inference, refusal = _wave_inference(course)
     held = any(release.held for release in releases)  # then nobody contributed who could lie
     schema = plan.schema
     weights = np.zeros((1, 1 + len(model_columns(schema))))  # 0 for last levels
@@ -398,7 +210,6 @@ def _model(course: Course) -> PublishedModel:
         link=link,
         inference=inference,
         refusal=refusal,
-        liars=() if held else liars,
         doubt=None if held else _doubt(course),
         software=releases[-1].software,
         caveats=tuple(dict.fromkeys(one for release in releases for one in release.caveats)),
@@ -407,7 +218,7 @@ def _model(course: Course) -> PublishedModel:
     )
 
 
-def _method(plan: Waves, releases: Sequence["PublishedMoments"]) -> str:
+def _method(plan: Waves, releases: Sequence[PublishedMoments]) -> str:
     later = zip(plan.kinds[1:], releases[1:], strict=False)
     of_later = ("mean" if learns_mean(_chart_of(one)) else kind for kind, one in later)
     kinds = (plan.kinds[0], *of_later)
@@ -418,7 +229,7 @@ def _method(plan: Waves, releases: Sequence["PublishedMoments"]) -> str:
     return f"waves of all rows, which share μ²: {told}"
 
 
-def wave_sums(release: "PublishedMoments") -> WaveSums:
+def wave_sums(release: PublishedMoments) -> WaveSums:
     """A later wave's release as `blurfit.learning.waves` reads it."""
     form = release.agreement.form
     if not isinstance(form, WaveForm):
@@ -432,13 +243,8 @@ def wave_sums(release: "PublishedMoments") -> WaveSums:
     )
 
 
-def _first(plan: Waves, release: "PublishedMoments") -> Belief:
+def _first(plan: Waves, release: PublishedMoments) -> Belief:
     """Return linear Bayes of the joint sums: quick, and good enough for a start."""
-    form = release.agreement.form
-    if isinstance(form, EventForm):
-        used = [form.kept.index(place) for place in kept_columns(plan.schema)]
-        exits = EventSums(form, release.sums, release.count, release.deviation, used)
-        return belief_of_exits(exits)
     sums = _joint_sums(plan, release)
     size = len(sums.features)
     mean = "mean" in plan.kinds[:3]  # it follows a gauge, and begins without slopes
@@ -449,7 +255,7 @@ def _first(plan: Waves, release: "PublishedMoments") -> Belief:
     return first_belief(sums, linear_bayes(sums), plan.task, plan.count_bound, **facts)
 
 
-def _chart_of(release: "PublishedMoments") -> Announced:
+def _chart_of(release: PublishedMoments) -> Announced:
     wave = release.agreement.wave
     assert wave is not None and wave.chart is not None  # noqa: PT018 - `require` has seen to it
     return wave.chart
@@ -461,37 +267,30 @@ ONLY_MEAN = (
 )
 
 
-def _wave_inference(
-    course: Course,
-) -> tuple[tuple[Inference, ...], tuple[dict[str, float | None], ...], str | None]:
-    """Return the last wave's errors in the user's units, and what liars could do; or why not."""
-    plan, release = course.plan, course.releases[-1]
+def _wave_inference(course: Course) -> tuple[tuple[Inference, ...], str | None]:
+    """Return the last wave's errors in the user's units; or why not."""
+    plan = course.plan
     if len(course.releases) == 1:
-        return (), (), "The plan ended after its first wave; fit its release for standard errors."
+        return (), "The plan ended after its first wave; fit its release for standard errors."
     last = _last(course, -1)
     if last is None:
-        return (), (), "The course ended after a gauge, which tells no coefficients."
+        return (), "The course ended after a gauge, which tells no coefficients."
     if learns_mean(last[1]):
-        return (), (), ONLY_MEAN
+        return (), ONLY_MEAN
     try:
         waves = [_last(course, place) for place in range(1, len(course.releases))]
         later = [one for one in waves if one is not None]
         before = later[-2] if len(later) > 1 else None
         found = _of_everybody(course) if unseen(later) else wave_estimates(*last, before)
     except InfeasibleError as error:
-        return (), (), str(error)
+        return (), str(error)
     belief = course.beliefs[-1]
     if belief.line:
         found = replace(found, r_squared=belief.explained)
     names = plan.schema.default_predictors(plan.schema.target.name)
     curve = not course.beliefs[-1].line
     told = units(plan.schema, plan.schema.target.name, names, log_odds=curve)
-    matrix = told.matrix[:, _places(plan)]
-    pull, left = wave_pull(*last)
-    kept = np.sqrt(np.maximum(np.diagonal(matrix @ left @ matrix.T), 0.0))
-    earlier = np.multiply(kept, _pushed(course), out=np.zeros_like(kept), where=kept > 0)
-    liars = moved(release, told.names, pull.through(matrix), earlier)
-    return (found.in_units(told, _places(plan)),), (liars,), None
+    return (found.in_units(told, _places(plan)),), None
 
 
 def _of_everybody(course: Course) -> Inference:
@@ -510,17 +309,17 @@ def _of_everybody(course: Course) -> Inference:
         ) from None
 
 
-def _joint_sums(plan: Waves, release: "PublishedMoments") -> Submodel:
+def _joint_sums(plan: Waves, release: PublishedMoments) -> Submodel:
     """Return a first wave's sums, without last levels."""
     kept = [plan.schema.columns[place] for place in kept_columns(plan.schema)]
     return release.joint.submodel(plan.schema.target.name, kept)
 
 
 def _last(course: Course, place: int) -> Collected | None:
-    """Return what a wave's estimates of one column are made of; None of a gauge, and of hazards."""
+    """Return what a wave's estimates of one column are made of; None of a gauge."""
     release = course.releases[place]
     chart = _chart_of(release)
-    if isinstance(chart, GaugeMap | HazardMap):
+    if isinstance(chart, GaugeMap):
         return None
     return course.beliefs[place - 1], chart, wave_sums(release)
 
@@ -540,7 +339,7 @@ def _doubt(course: Course) -> str | None:
             continue
         curve = isinstance(release.agreement.form, WaveForm) and release.agreement.form.is_newton
         before, told[curve] = told.get(curve), (place, found)
-        if before is not None and estimates_apart(before[1], found).alarms:
+        if before is not None and estimates_apart(before[1], found):
             return (
                 f"Waves {before[0] + 1} and {place + 1} disagree by more than chance: honest "
                 "people do so in about 1 of 1,000 plans at most, if who was in which wave has "
@@ -555,19 +354,6 @@ def _estimates(course: Course, place: int) -> Inference | None:
         return infer(_joint_sums(course.plan, course.releases[0]))
     later = _last(course, place)
     return None if later is None else wave_estimates(*later)
-
-
-def _pushed(course: Course) -> float:
-    """Return how many standard errors liars of the waves before can move the last map's start by.
-
-    To first order. The start is a linear Bayes estimate, θ̂ = Kt, of posterior covariance P = (1 −
-    KA)P₀(1 − KA)ᵀ + KVKᵀ, and V contains the noise, of deviation s in every direction: so a push T
-    of its sums moves m·θ̂ by at most (T/s)·√(mᵀPm), and pushes of several waves by at most the
-    square root of their number times the largest.
-    """
-    before = course.releases[:-1]
-    each = [push_of_liars(one.agreement, one.count) / one.deviation for one in before]
-    return math.sqrt(len(each)) * max(each)
 
 
 def _places(plan: Waves) -> list[int]:

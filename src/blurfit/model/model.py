@@ -207,18 +207,8 @@ class PublishedFile(ABC):
         return cls.from_json(Path(path).read_bytes())
 
 
-_NEXT = '\n  "software": '  # what stands after the signatures, as names are in order
-
-
 def with_signatures(text: str, signatures: Sequence[Signature]) -> str:
-    """Return the text of a file with signatures of it, instead of those that it may have.
-
-    In a text that `to_json` wrote they are put where they belong, without reading the rest, which
-    may be long: only what is outermost is indented by two spaces, and no string has a line break.
-    """
-    before, mark, after = text.partition(_NEXT)
-    if signatures and mark and f'\n  "{SIGNATURES}": ' not in before:
-        return before + "\n" + as_text(_written(signatures))[2:-3] + "," + mark + after
+    """Return the text of a file with signatures of it, instead of those that it may have."""
     document = json.loads(text)
     document.pop(SIGNATURES, None)
     return as_text(document | _written(signatures))
@@ -343,14 +333,13 @@ class ModelDocument(PublishedDocument, frozen=True, kw_only=True, forbid_unknown
     coefficients: dict[str, dict[str, float]]
     inference: tuple[dict[str, Any], ...]
     refusal: str | None
-    liars: tuple[dict[str, float | None], ...]
     doubt: str | None
 
 
 # What a model and its document call alike.
 _SAME = (
     *("waves", "models", "target", "features", "references", "link", "curve"),
-    *("method", "refusal", "liars", "doubt"),
+    *("method", "refusal", "doubt"),
 )
 
 
@@ -359,8 +348,7 @@ class PublishedModel(PublishedFile, ModelQuestions):
     """A model, once and for all: its weights on the encoded columns, and everything about them.
 
     An output is the target, or each class of it. `inference` has standard errors and what follows
-    from them, in the user's units; `liars` by how much 1 % of the contributors could have moved
-    each coefficient by lying together (`learning.inference`), None where there is no bound.
+    from them, in the user's units.
     """
 
     CALLED = "a model"
@@ -382,7 +370,6 @@ class PublishedModel(PublishedFile, ModelQuestions):
     caveats: tuple[str, ...] = ()
     held: bool = False
     models: int = 1
-    liars: tuple[Mapping[str, float | None], ...] = ()  # for each output
     doubt: str | None = None  # that two waves disagree by more than chance, where they do
     waves: tuple[WaveShare, ...] = ()  # of a plan; each contributor is in one alone
     signatures: tuple[Signature, ...] = ()
@@ -414,11 +401,6 @@ class PublishedModel(PublishedFile, ModelQuestions):
             raise InvalidValueError(
                 f"Expected standard errors for each of {self.outputs}, and got "
                 f"{len(self.inference)}."
-            )
-        if self.liars and [set(one.names) for one in self.inference] != list(map(set, self.liars)):
-            raise InvalidValueError(
-                "Expected liars to say of each coefficient with a standard error how far 1 % of "
-                "the contributors could have moved it."
             )
         object.__setattr__(self, "weights", fixed(weights))
 

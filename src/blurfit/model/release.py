@@ -6,34 +6,15 @@
 The blurred sums of all products of two columns are themselves the release, and the model of the
 agreed target is the first of many that anyone may fit to them.
 
-**One agreement, one set.** Let R(S) be the blurred sums of a set S. The promise is about R(S), and
-holds for whatever anyone computes from it (post-processing; Dwork and Roth 2014, Proposition 2.1):
-further models of the same sums are free. It says nothing about a pair R(S), R(S') with S' ≠ S. The
-noise of everyone in both sets is *the same* in both, so it cancels: for S' = S ∪ {i}, R(S') − R(S)
-is i's own submission, which her noise alone protects. Composition theorems are about fresh noise.
-
-So a second release is allowed only if it shows what the first one showed. `Release.mark` is the
-SHA-256 of that; with equal marks the pair is a function of R(S), up to a collision. That the marks
-differ is told to whoever holds the submissions, and to nobody else.
-
-The right to the first release is in one place at a time, and is used once:
-
-| what happens | who may release then |
-| --- | --- |
-| a store collects, or is closed | the store |
-| it publishes | nobody, unless with the same mark, which every file that it exports carries |
-| it exports, unpublished | whoever has the file; the store never publishes, nor exports again |
-| a model is learned from files | nobody, unless from files of the same contents |
-| a backup is restored | the original; or the restored store, if the original is lost |
-
-By induction over these steps there is at most one set for each store and everything exported from
+**One agreement, one set.** The guarantee is for what the release of one set S shows, its blurred
+sums, and whatever anyone computes from it. It does not hold for the releases of two sets: their
+noise cancels. So a second release is allowed only if it shows what the first one showed, by
+`Release.mark`, its SHA-256. There is at most one set for each store and everything exported from
 it, as long as all of them are used with one record (`blurfit.release_record`). **A copy is enough
-to break this** under another account, on another machine, or with the rows of a file in a new one.
-Where the database adds noise of its own, a copy of the *same* set is enough, since whoever learns
-from it draws that noise anew: k releases have its variance divided by k.
-
-**Refused for ever.** If the sums allow no model, that is the outcome: to try again with a few more
-would be a second release. Below the quorum nothing has been shown, and more may come.
+to break this** under another account, on another machine, or with the rows of a file in a new one;
+where the database adds noise of its own, a copy of the same set is enough. If the sums allow no
+model, that is the outcome, for ever. Proofs, and who may release when:
+`docs/theory/one-release.md`. Tests: `server/tests/files/test_one_set.py`.
 
 **What a signed file shows.** A file is signed by the keys that its agreement names
 (`blurfit.messages.signing`), one of each database. So whoever has the agreement from somewhere
@@ -56,9 +37,8 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.data import FloatArray, fixed, read_json, software
 from blurfit.learning.sums import JointSums, Totals
 from blurfit.messages.signing import Signature, about_release, is_signed
-from blurfit.model.course import Path as CoefficientPath
-from blurfit.model.course import fit, path
 from blurfit.model.effects import standardised
+from blurfit.model.fitting import CoefficientPath, coefficient_path, fit_formula
 from blurfit.model.groups import ByGroup, fit_common
 from blurfit.model.model import PublishedDocument, PublishedFile, PublishedModel, as_text
 from blurfit.model.summary import plot_moments
@@ -67,7 +47,7 @@ from blurfit.model.tables import Answers, Asked
 from blurfit.schema.formulas import Formula, parsed
 from blurfit.theory.coded import CodedForm
 from blurfit.theory.forms import JointForm
-from blurfit.theory.hazards import EventForm, HazardForm
+from blurfit.theory.hazards import EventForm
 
 LITTLE_WEIGHT = 0.1  # on average, below which it is said what it costs
 
@@ -75,17 +55,6 @@ OF_EXITS = (
     "These are sums of who left when: moments.survival(), or `blurfit fit moments.json`, tells "
     "hazards, curves and tests from them."
 )
-OF_HAZARDS = (
-    "These are sums of a later wave of who left when: Course.survival() of the plan and its "
-    "releases, or `blurfit fit MOMENTS --plan PLAN --release EARLIER`, tells log-odds from them."
-)
-
-
-def without_a_model(agreement: Agreement) -> str:
-    """Return why sums have no model of their own, and what follows from them instead."""
-    if isinstance(agreement.form, HazardForm):
-        return OF_HAZARDS
-    return OF_EXITS
 
 
 class MomentsDocument(PublishedDocument, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -184,8 +153,8 @@ class PublishedMoments(PublishedFile, Asked):
     def joint(self) -> JointSums:
         """The blurred Σzzᵀ, and the law of its noise."""
         form = self.agreement.form
-        if isinstance(form, EventForm | HazardForm):
-            raise errors.InfeasibleError(without_a_model(self.agreement))
+        if isinstance(form, EventForm):
+            raise errors.InfeasibleError(OF_EXITS)
         if form.joint is None:
             raise errors.InfeasibleError(
                 "These are the sums of a later wave, under the map that it announced: learn from "
@@ -254,7 +223,9 @@ class PublishedMoments(PublishedFile, Asked):
                     "what is shrunk there, and the errors, follow from the noise."
                 )
             return fit_common(self, asked)
-        return fit(self, asked, ridge=ridge, lasso=lasso, uneven=uneven)
+        return self.modelled(
+            asked, **fit_formula(self, asked, ridge=ridge, lasso=lasso, uneven=uneven)
+        )
 
     def modelled(self, asked: Formula, **told: Any) -> PublishedModel:
         """Return a model that was found from these sums, under their promise."""
@@ -267,17 +238,15 @@ class PublishedMoments(PublishedFile, Asked):
 
     def survival(self) -> SurvivalModel:
         """Return hazards, survival curves and tests, where exits were sent."""
-        if isinstance(self.agreement.form, HazardForm):
-            raise errors.InfeasibleError(OF_HAZARDS)
         return SurvivalModel.of(self)
 
     def ridge_path(self, formula: str | None = None, **options: Any) -> CoefficientPath:
-        """Coefficients over a grid of ridges: see `blurfit.model.course.path`."""
-        return path(self, self.formula(formula), "ridge", **options)
+        """Coefficients over a grid of ridges: see `blurfit.model.fitting.coefficient_path`."""
+        return coefficient_path(self, self.formula(formula), "ridge", **options)
 
     def lasso_path(self, formula: str | None = None, **options: Any) -> CoefficientPath:
-        """Coefficients over a grid of lasso penalties: see `blurfit.model.course.path`."""
-        return path(self, self.formula(formula), "lasso", **options)
+        """Coefficients over a grid of lassos: see `blurfit.model.fitting.coefficient_path`."""
+        return coefficient_path(self, self.formula(formula), "lasso", **options)
 
     def by_group(self) -> ByGroup:
         """Return what is told of each group, where the agreement has groups: a model in each, and
@@ -343,7 +312,7 @@ def refuse_below_quorum(agreement: Agreement, count: int) -> None:
         )
 
 
-ALIKE, ALIKE_IF_SAMPLED = 1e-6, 0.1  # how far two machines may be apart in one model's numbers
+ALIKE = 1e-6  # how far two machines may be apart in one model's numbers
 
 WITHOUT_A_MODEL = (
     "A wave is published as its sums, and has no model of its own: learn from all releases of its "
@@ -369,7 +338,7 @@ class Release:
         if agreement.is_later_wave or agreement.sums_alone:
             agreement.verify()
             moments = moments_of(agreement, totals, held=held).to_json()
-            reason = without_a_model(agreement) if agreement.sums_alone else WITHOUT_A_MODEL
+            reason = OF_EXITS if agreement.sums_alone else WITHOUT_A_MODEL
             return cls(moments=moments, refusal=reason)
         try:
             model = learn(agreement, totals, held=held).to_json()
@@ -421,16 +390,10 @@ def is_model(text: str, again: PublishedModel) -> bool:
 def alike(stated: PublishedModel, again: PublishedModel) -> bool:
     """Return whether a model is the one that was learned again from the same sums.
 
-    Machines round differently, so numbers may differ by `ALIKE` of themselves. Where noise
-    dominates, weights are found by sampling (`blurfit.learning.shrinkage`), and another rounding
-    takes another path: there they are compared to a tenth. No promise depends on it.
+    Machines round differently, so numbers may differ by `ALIKE` of themselves. No promise depends
+    on it.
     """
     one, other = stated.to_dict(), again.to_dict()
-    if "posterior" in again.method and stated.weights.shape == again.weights.shape:
-        apart = float(np.abs(stated.weights - again.weights).max())
-        if apart > ALIKE_IF_SAMPLED * (1 + float(np.abs(again.weights).max())):
-            return False
-        one |= {name: other[name] for name in ("weights", "coefficients")}
     return _alike(one | {"software": None}, other | {"software": None})
 
 

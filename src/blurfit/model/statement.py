@@ -13,33 +13,30 @@ promise, its conditions and its caveats). Every medium is a rendering of that:
 
 Where a caveat stands nothing is promised, and no rendering has a number of a promise.
 
-What contributors who lie together could have done is that of `blurfit.learning.inference`: bounds
-under one wave; what liars of earlier waves add through the map is counted to first order.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from markdown_it import MarkdownIt
 
 from blurfit.agreement import statement
-from blurfit.agreement.numbers import LIARS, proved_in_words, push_of_liars
+from blurfit.agreement.numbers import proved_in_words
 from blurfit.errors import optional
 from blurfit.model.model import PublishedModel
 from blurfit.model.release import PublishedMoments
-from blurfit.model.summary import number, plain
+from blurfit.model.summary import plain
 from blurfit.schema.columns import Categorical, Numeric, Question
-from blurfit.schema.schema import title_of, titles
+from blurfit.schema.schema import title_of
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.moments import ModelGuarantee, at_most, variance_factor
 
 Published = PublishedModel | PublishedMoments
 
-SHARE = f"{100 * LIARS:g} %"
+
 _IN_FRONT = ("epsilon", "delta", "neighbours", "models", "caveats", "seen_by")
-_LISTED = 24  # coefficients in a sentence; the summary has them all
 _SEEN_BY: dict[statement.SeenBy, str] = {
     "nobody": "neither database, while both keep to the protocol",
     "collector": "the database that collected, each of them blurred",
@@ -80,7 +77,7 @@ class Statement:
             promise=promise,
             claims=tuple(_claims(model)) if told else (("Nothing.", promise.in_words),),
             assumed=tuple(_assumed(model)) if told else (),
-            not_covered=tuple(_not_covered(model, language)) if told else (),
+            not_covered=tuple(_not_covered(model)) if told else (),
             facts=tuple(_facts(model, language)),
         )
 
@@ -323,12 +320,12 @@ def _release_assumption(promise: statement.Promise) -> str:
 # ---- what is not covered
 
 
-def _not_covered(model: Published, language: str | None) -> Iterator[str]:
+def _not_covered(model: Published) -> Iterator[str]:
     if model.held:
         yield "Whatever else is done with the rows by whoever held them."
         yield "That some rows were refused (a missing value, an unknown label)."
     else:
-        yield lies_in_words(model, language)
+        yield lies_in_words(model)
         yield "Who took part, when, and from which address (timing and traffic)."
         yield "Whoever blurred the records of others (a clinic, an interviewer) has seen them."
     yield "What the model says about people in general: it may be true of someone who is not in it."
@@ -377,31 +374,14 @@ def _facts(model: Published, language: str | None) -> Iterator[tuple[str, str]]:
     yield "software", model.software
 
 
-# ---- what liars could have done
-
-
-def moved_in_words(
-    moved: Mapping[str, float | None], called: Mapping[str, str], escape: Callable[[str], str] = str
-) -> str:
-    """Return each coefficient with how far it can move, by columns as people call them.
-
-    >>> moved_in_words({"age": 0.2713, "pets": None}, {"age": "Age"})
-    'Age ± 0.271, pets by any amount'
-    """
-    each = [
-        f"{escape(called.get(name, name))} "
-        + ("by any amount" if value is None else f"± {number(value)}")
-        for name, value in moved.items()
-    ]
-    rest = [f"and {len(each) - _LISTED} more (see the summary)"] if len(each) > _LISTED else []
-    return ", ".join(each[:_LISTED] + rest)
-
-
-def lies_in_words(model: Published, language: str | None = None) -> str:
-    """Return what is not covered: what liars could have done, and on which condition."""
+def lies_in_words(model: Published) -> str:
+    """Return what is not covered: what a dishonest contributor could have done."""
     agreement = model.agreement
     if not agreement.databases:
-        limit = "A submission that was longer than honest ones are was refused."
+        limit = (
+            "A submission that was longer than honest ones are was refused; within that, anything "
+            "goes."
+        )
     elif agreement.proofs:
         limit = (
             "Each contributor has proved to the two databases that what they sent is no longer "
@@ -413,43 +393,8 @@ def lies_in_words(model: Published, language: str | None = None) -> str:
             "Nobody could measure what was shared between the two databases without proofs"
             f"{waves}. One liar is enough to move the model by any amount."
         )
-    told = "" if agreement.databases and not agreement.proofs else f" {_moved(model, language)}"
     doubt = f" **{model.doubt}**" if isinstance(model, PublishedModel) and model.doubt else ""
-    return f"Contributors who lie to distort the model (poisoning). {limit}{told}{doubt}"
-
-
-def _moved(model: Published, language: str | None) -> str:
-    if isinstance(model, PublishedMoments):
-        push = push_of_liars(model.agreement, model.count) / model.deviation
-        far = f"up to {push:,.3g} standard deviations of their noise"
-        return (
-            f"If {SHARE} of the contributors lied together, they can have moved the sums by "
-            f"{far if math.isfinite(push) else 'any amount'}; what that does to a coefficient is "
-            "in the summary of each model."
-        )
-    if not model.liars:
-        return (
-            f"How far {SHARE} of the contributors could move this model is not told: it has no "
-            "coefficients with standard errors."
-        )
-    called, title = titles(model.agreement.schema, language), title_of(model.aim, language)
-    each = []
-    for output, inference, moved in zip(model.outputs, model.inference, model.liars, strict=True):
-        label = model.aim.wording.label(output, language)
-        whose = plain(f"for {title} = {label}: ") if len(model.outputs) > 1 else ""
-        told = moved_in_words({one: moved[one] for one in inference.names}, called, plain)
-        each.append(whose + told)
-    order = ""
-    if model.waves:
-        order = (
-            " What liars of the last wave can do is a bound; what those of earlier waves add "
-            "through its map is counted to first order."
-        )
-    return (
-        f"If {SHARE} of the contributors lied together, knowing everything, they can have moved "
-        f"its coefficients by up to: {'; '.join(each)}. Intervals do not include this, and more "
-        f"liars do more.{order}"
-    )
+    return f"Contributors who lie to distort the model (poisoning). {limit}{doubt}"
 
 
 # ---- for hubs and registries

@@ -64,10 +64,6 @@ FIRST_WAVE = (
     "Coefficients and standard errors are the first wave's, which cuts nobody: later waves may "
     "have missed people who are far from all others, or cut most errors. Predictions use all waves."
 )
-LIARS = (
-    "The column 'if 1 % lie' is how far 1 % of the contributors could have moved a coefficient by "
-    "lying together. Intervals do not include it."
-)
 PROBABILITY = "Coefficients are changes in probability (a linear probability model)."
 CURVE = "Coefficients are on the scale of {scale}. Errors {robust} that the model is correct."
 NOT_LOOKED_FOR = (
@@ -123,8 +119,6 @@ class Summary:
                 notes.append(FIRST_WAVE)
         elif model.refusal:
             notes.append(f"No standard errors: {model.refusal}")
-        if model.liars:
-            notes.append(LIARS)
         if model.doubt:
             notes.append(f"Caution: {model.doubt}")
         if held and promise.private:
@@ -199,17 +193,14 @@ def _section(model: "PublishedModel", output: str, confidence: float) -> Section
         return Section(title, ("", "for prediction"), plain, ())
     inference = model.inference_of(output)
     known = {one.name: one for one in inference.estimates(confidence)}
-    moved = model.liars[model.outputs.index(output)] if model.liars else {}
-    lies = ["if 1 % lie"] if moved else []  # or nobody contributed who could, or it is not told
     interval = f"{100 * confidence:g} % interval"
-    head = ("", "coefficient", "std. error", "of it privacy", interval, *lies, "z", "p")
+    head = ("", "coefficient", "std. error", "of it privacy", interval, "z", "p")
     rows = []
     for name, value in predicting.items():
         one, error = known.get(name), None
         told = ["–"] * (len(head) - 1)  # of a level that hardly anybody has
         if one is not None:
-            far = [_moved(moved[name])] if lies else []
-            told = [*cells(one), *far, f"{one.statistic:.2f}", probability(one.p_value)]
+            told = [*cells(one), f"{one.statistic:.2f}", probability(one.p_value)]
             error = one.standard_error
         rows.append((called.get(name, name), *told, number(value, error)))
     facts: list[tuple[str, str]] = []
@@ -219,10 +210,6 @@ def _section(model: "PublishedModel", output: str, confidence: float) -> Section
     if inference.residual_variance is not None:
         facts.append(("residual deviation", number(math.sqrt(inference.residual_variance))))
     return Section(title, (*head, "for prediction"), tuple(rows), tuple(facts))
-
-
-def _moved(value: float | None) -> str:
-    return "any" if value is None else f"± {number(value)}"
 
 
 def cells(one: Estimate) -> tuple[str, ...]:

@@ -4,16 +4,12 @@ The hazard of a person in band k is λ_k + Σ coefficient·value, events per uni
 a coefficient of 0.01 per month is one more leaver a month among a hundred people at risk. All of it
 is post-processing of sums that are private themselves (`blurfit.learning.hazards`). A hazard that
 comes out negative is told as 0 in predictions.
-
-After waves (`blurfit.model.course`) the model is logistic: the log-odds of the event in band k, of
-whoever is at risk, are α_k + Σ coefficient·value, and coefficients are logarithms of odds ratios.
-Curves and tests are those of the first wave's exits, and rest on no model of hazards.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,16 +25,15 @@ from blurfit.theory.hazards import EventForm
 if TYPE_CHECKING:
     from blurfit.model.release import PublishedMoments
 
+ASSUMED = (
+    "Hazards add up, are constant in each band, and people who stop being observed are like those "
+    "who do not: errors are for that. They count the sampling of people and the noise."
+)
+
 
 @dataclass(frozen=True, eq=False)
 class SurvivalModel:
     """What a release of exits tells; make one with `PublishedMoments.survival`."""
-
-    ASSUMED: ClassVar = (
-        "Hazards add up, are constant in each band, and people who stop being observed are like "
-        "those who do not: errors are for that. They count the sampling of people and the noise."
-    )
-    COEFFICIENT: ClassVar = "hazard"
 
     moments: "PublishedMoments"
     sums: EventSums
@@ -52,11 +47,6 @@ class SurvivalModel:
                 "Expected a release of exits: its target is no TimeToEvent. Ask it with fit()."
             )
         return cls(moments, EventSums(form, moments.sums, moments.count, moments.deviation))
-
-    @property
-    def promised(self) -> "PublishedMoments":
-        """What the promise is stated of: the release."""
-        return self.moments
 
     @property
     def _schema(self) -> Schema:
@@ -97,7 +87,7 @@ class SurvivalModel:
 
     @property
     def coefficients(self) -> dict[str, float]:
-        """How much one unit of each feature adds to the hazard, or to the log-odds."""
+        """How much one unit of each feature adds to the hazard."""
         return {one.name: one.value for one in self.estimates()}
 
     def estimates(self, confidence: float = 0.95) -> list[Estimate]:
@@ -158,15 +148,15 @@ class SurvivalModel:
 
     def summary(self, confidence: float = 0.95) -> Summary:
         """Return coefficients, the curve and the promise, as text, Markdown or HTML."""
-        promise, target, called = self.promised.guarantee, self.target, titles(self._schema)
-        notes, sections = [self.ASSUMED], []
+        promise, target, called = self.moments.guarantee, self.target, titles(self._schema)
+        notes, sections = [ASSUMED], []
         try:
             rows = tuple(
                 (called.get(one.name, one.name), *cells(one), probability(one.p_value))
                 for one in self.estimates(confidence)
             )
             interval = f"{100 * confidence:g} % interval"
-            head = ("", self.COEFFICIENT, "std. error", "of it privacy", interval, "p")
+            head = ("", "hazard", "std. error", "of it privacy", interval, "p")
             sections.append(Section(self._what, head, rows, ()))
         except InfeasibleError as error:
             notes.insert(0, f"No coefficients: {error}")
@@ -192,80 +182,10 @@ class SurvivalModel:
 
     def __repr__(self) -> str:
         name = type(self).__name__
-        return f"<{name} of {self.target.name!r}; count={self.promised.count:,}>"
+        return f"<{name} of {self.target.name!r}; count={self.moments.count:,}>"
 
     def _repr_html_(self) -> str:
         return self.summary().to_html()
-
-
-@dataclass(frozen=True, eq=False)
-class LogisticSurvivalModel(SurvivalModel):
-    """Log-odds of an event in each band, after waves; `blurfit.model.course` makes one.
-
-    Attributes:
-        whole: the first release with the promise, and the people, of all waves.
-        told: α of the bands and β of the encoded columns that maps speak of.
-        kept: which columns of a record these are.
-    """
-
-    ASSUMED: ClassVar = (
-        "Log-odds add up, and people who stop being observed are like those who do not: errors are "
-        "for that. They count the sampling of people and the noise. The curve assumes no model."
-    )
-    COEFFICIENT: ClassVar = "log-odds"
-
-    whole: "PublishedMoments"
-    told: Inference
-    kept: tuple[int, ...]
-
-    @property
-    def promised(self) -> "PublishedMoments":
-        """What the promise is stated of: all waves."""
-        return self.whole
-
-    @cached_property
-    def _units(self) -> Inference:
-        """(log odds ratios, log-odds of bands at values of 0 and first levels).
-
-        A column v = slope·value + constant adds β·slope to its feature's coefficient, and
-        β·constant to every band. A level is compared with the first of its question, whose own β
-        goes into every band.
-        """
-        columns, K = self.sums.form.inner.columns, self.target.bands
-        affines = [affine for one in self._features for affine in one.affines]
-        first: dict[str | None, int] = {}
-        for place, column in enumerate(columns):
-            if column.is_share:
-                first.setdefault(column.group, place)
-        used, p = self.sums.used, len(self.sums.used)
-        matrix = np.zeros((p + K, len(self.told.coefficients)))
-        matrix[p:, :K] = np.eye(K)
-        for at, record in enumerate(self.kept):
-            place = self.sums.form.kept.index(record)
-            slope, constant = affines[place]
-            matrix[p:, K + at] += constant
-            own = columns[place].group if columns[place].is_share else None
-            if own is not None and first[own] == place:
-                matrix[p:, K + at] += slope
-                same = [i for i, one in enumerate(used) if columns[one].group == own]
-                matrix[same, K + at] -= slope
-            else:
-                matrix[used.index(place), K + at] += slope
-        names = [columns[place].name for place in used]
-        return self.told.through(matrix, names=(*names, *self.told.names[:K]))
-
-    def predict_hazard(self, records: Any) -> FloatArray:
-        """Return −ln(1 − p) of each band's probability p, per unit of time: (n, bands)."""
-        length = self.target.horizon / self.target.bands
-        return np.asarray(np.logaddexp(0.0, self._scores(records)) / length)
-
-    @property
-    def _what(self) -> str:
-        length = self.target.horizon / self.target.bands
-        return (
-            f"log-odds of {self.target.name!r} in a band of {length:g} ({self.target.time}), "
-            "among those at risk: change for one unit more"
-        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,7 +30,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -101,10 +101,16 @@ class Text:
         return texts.get("", texts)
 
 
+@dataclass(frozen=True)
 class _Texts:
     """Fields that may each be a plain text, or a table of texts by language."""
 
     TEXTS: ClassVar[tuple[str, ...]]
+
+    @classmethod
+    def of(cls, entry: Mapping[str, Any]) -> Self:
+        """Read the fields that a table of a file has."""
+        return cls(**{one.name: entry[one.name] for one in fields(cls) if one.name in entry})
 
     def __post_init__(self) -> None:
         for name in self.TEXTS:
@@ -126,11 +132,6 @@ class About(_Texts):
     purpose: Text | None = None
     organiser: Text | None = None
     contact: Text | None = None
-
-    @classmethod
-    def of(cls, entry: Mapping[str, Any]) -> "About":
-        """Read what a schema's table says of who asks."""
-        return cls(**{key: entry[key] for key in cls.TEXTS if key in entry})
 
 
 @dataclass(frozen=True)
@@ -180,11 +181,6 @@ class Wording(_Texts):
     section: Text | None = None
     labels: Sequence[tuple[str, Text]] = ()
     only_if: OnlyIf | None = None
-
-    @classmethod
-    def of(cls, entry: Mapping[str, Any]) -> "Wording":
-        """Read what a column's table says in words."""
-        return cls(**{key: entry[key] for key in WORDING_KEYS if key in entry})
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -314,13 +310,10 @@ class _Column:
 class Numeric(_Column):
     """z = 2(v − lower)/(upper − lower) − 1, which is exactly −1 and +1 at the two bounds.
 
-    What lies outside them is moved to the nearer one (`outside="clip"`), or the contributor is
-    asked to do so ("refuse": for typing errors). **Either way everybody counts, whatever the
-    answers.** That is needed: the promise is for one person's record being another one, and takes
-    the number of contributors to be the same. If a record could be left out because of an answer,
-    the count would reveal that answer, with certainty. So every record has an encoding, and no
-    refusal offers to leave one out. Rounding keeps order, so that v ≤ upper gives v − lower ≤ upper
-    − lower as computed, and |z| ≤ 1 to the last bit.
+    Values outside are moved to the nearer bound (`outside="clip"`), or the contributor is asked to
+    do so ("refuse": for typing errors). **Either way everybody counts, whatever the answers**: the
+    guarantee takes the number of contributors to be the same, and to leave a record out because of
+    an answer would reveal that answer. Proofs: `docs/theory/records.md`.
 
     >>> Numeric("age", 0, 100).scale(np.array([25, 130])).tolist()
     [-0.5, 1.0]
@@ -534,7 +527,7 @@ class Categorical(_Column):
     def __post_init__(self) -> None:
         assign(self, name=as_text(name=self.name))
         is_list = isinstance(self.levels, Sequence) and not isinstance(self.levels, str | bytes)
-        levels = tuple(as_level(level) for level in self.levels) if is_list else ()
+        levels = tuple(map(_as_level, self.levels if is_list else ()))
         if len(levels) < 2 or len(set(levels)) < len(levels):
             raise InvalidValueError(
                 f"Expected levels={self.levels!r} of {self.name!r} to be a list of at least two "
@@ -666,8 +659,7 @@ def as_text(**named: Any) -> str:
     return str(value)
 
 
-def as_level(value: Any) -> str:
-    """Return a level as a word; whole numbers are written out."""
+def _as_level(value: Any) -> str:
     is_whole = isinstance(value, Integral) and not isinstance(value, bool)
     return str(int(value)) if is_whole else as_text(level=value)
 

@@ -345,12 +345,8 @@ class Schema:
 
     @cached_property
     def scale(self) -> float:
-        """s = 1/√m, which x is scaled by, less a hair: 1 − (m + 4)·2⁻⁵³ times that.
-
-        |z| ≤ 1 gives |x| ≤ s after rounding too, so ‖x‖² ≤ ms² in exact arithmetic. A computed sum
-        of m such squares, in any order, is at most (1 + u)ᵐ times the exact one, u = 2⁻⁵³, and s
-        itself is the result of three roundings. As (1 − (m + 4)u)²(1 + u)⁶ < (1 + u)⁻ᵐ, a norm is
-        at most 1 however it is computed.
+        """s = (1 − (m + 4)·2⁻⁵³)/√m, which x is scaled by: so ‖x‖ ≤ 1, however it is computed
+        (`docs/theory/records.md`).
         """
         m = len(self.features) + self.intercept
         return (1 - (m + 4) * 2.0**-53) / math.sqrt(m)

@@ -266,11 +266,9 @@ def descend(
 
 
 def chi_square_floor(probability: float, freedom: float) -> float:
-    """x with P(χ²_m < x) ≤ γ, else m − 2√(m ln(1/γ)) (Laurent and Massart 2000, Lemma 1).
+    """Return x with P(χ²_m < x) ≤ γ, else m − 2√(m ln(1/γ)) (Laurent and Massart 2000, Lemma 1).
 
-    Beyond m = 6·10⁵ it is always taken: there the library's quantile and its distribution function
-    err together, on the unsafe side (at m = 10⁹, γ = 10⁻⁹ the stated probability is exceeded by a
-    factor of two).
+    Beyond m = 6·10⁵ the bound is always used: there the library errs on the unsafe side.
     """
     if freedom <= _EXACT_FREEDOM:
         quantile = 2 * float(gammaincinv(freedom / 2, probability)) * (1 - _NUDGE)

@@ -622,3 +622,4 @@ def _ends_below(ends: FloatArray, values: FloatArray) -> IntArray:
 
 
 WaveMap = ResidualMap | NewtonMap  # under which a step is collected
+Announced = WaveMap | GaugeMap  # what a wave can announce

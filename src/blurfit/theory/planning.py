@@ -51,8 +51,8 @@ _TARGETS = (0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98)
 _MOST = 2.0
 _HALF_STEPS = 40
 
-Task = Literal["number", "label", "count", "hazard"]
-TASKS: tuple[Task, ...] = ("number", "label", "count", "hazard")
+Task = Literal["number", "label", "count"]
+TASKS: tuple[Task, ...] = ("number", "label", "count")
 StageKind = Literal["joint", "gauge", "mean", "residual", "newton"]
 STAGES: tuple[StageKind, ...] = ("joint", "gauge", "mean", "residual", "newton")
 
@@ -85,9 +85,6 @@ _CURVE_SHARES: dict[int, tuple[float, ...]] = {
     3: (0.16, 0.25, 0.59),
     4: (0.0625, 0.09, 0.16, 0.6875),
 }
-# Exits, then waves of log-odds: shares of the people, and of μ² where one holds all rows.
-_PEOPLE_OF_HAZARDS = {1: (1.0,), 2: (0.25, 0.75), 3: (0.2, 0.3, 0.5)}
-_HAZARD_SHARES = {1: (1.0,), 2: (0.25, 0.75), 3: (0.15, 0.2, 0.65)}
 LEAST_INFORMATION, LEAST_REACH = 1.5, 60.0  # of ψ and nμ, below which only a mean can be learned
 LEAST_FOR_LABELS, LEAST_FOR_A_SLOPE = 40.0, 3.5  # nμ, and nμ/p: below, labels tell their share
 MOST_FOR_MEANS = 200  # columns, beyond which looking for the mean in rounds takes too long
@@ -314,10 +311,6 @@ def choose_plan(
     For labels and counts a residual wave before Newton's gives it a better start.
     """
     one_of(TASKS, task=task)
-    if task == "hazard":
-        if waves is None and count * mu < ENOUGH_FOR_CURVE:
-            waves = 1
-        return _hazard_stages(waves, _PEOPLE_OF_HAZARDS)
     psi, reach = information(count, mu, coefficients), count * mu
     if task == "number" and waves is None:
         waves = 1 if count < FEWEST else _waves_of_numbers(psi, reach, coefficients)
@@ -366,8 +359,6 @@ def choose_shares(
     rules and their data are in `docs/theory/choosing-waves.md`.
     """
     one_of(TASKS, task=task)
-    if task == "hazard":
-        return _hazard_stages(waves, _HAZARD_SHARES)
     psi, reach = information(count, mu, coefficients), count * mu
     if task != "number":
         if waves is None and (count < FEWEST or mean_alone(task, psi, coefficients)):
@@ -401,15 +392,6 @@ def choose_shares(
     for gauge, kind, share in zip(gauges.tolist(), kinds, shares.tolist(), strict=True):
         stages += [Stage("gauge", gauge), Stage(kind, share)]
     return Stages(task, tuple(stages))
-
-
-def _hazard_stages(waves: int | None, known: dict[int, tuple[float, ...]]) -> Stages:
-    """Return exits and then log-odds of an event, in three waves if nothing is asked for."""
-    waves = 3 if waves is None else waves
-    whole(waves=waves)
-    shares = known.get(waves) or _doubling(waves)
-    kinds: list[StageKind] = ["joint", *["newton"] * (waves - 1)]  # type: ignore[list-item]
-    return Stages("hazard", tuple(Stage(*one) for one in zip(kinds, shares, strict=True)))
 
 
 def _doubling(waves: int) -> tuple[float, ...]:
@@ -463,8 +445,8 @@ def strides_of(
 ) -> tuple[int, ...]:
     """Return of how many rows each wave reads one, of 32 at most; the first and the last read all.
 
-    Waves between them are starts. They leave them ψ = 200, pilot histograms nμ = 2000, the Newton
-    wave before the last 20√ψ of ψ, and the last pilot histogram a noise of at most √n/10. Reasons:
+    Waves between them are starts. Of ψ they keep 200, pilot histograms of nμ 2000, the Newton wave
+    before the last 20√ψ of ψ; the last pilot histogram has noise of at most √n/10. Reasons:
     `docs/theory/choosing-waves.md`.
     """
     found = [1] * len(kinds)

@@ -114,7 +114,7 @@ def models(
         count, draws = max(crowd.honest + 1, agreement.quorum), agreement.database_draws
         totals = Totals(count, one, agreement.fingerprint, draws)
         try:
-            found.append(weights_of(agreement, totals, sampled=False).ravel())
+            found.append(weights_of(agreement, totals).ravel())
         except InfeasibleError:
             found.append(None)
     width = next((len(weights) for weights in found if weights is not None), 1)

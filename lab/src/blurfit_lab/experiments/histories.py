@@ -11,21 +11,16 @@ import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import lru_cache, partial
-from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd  # type: ignore[import-untyped]
-from scipy.special import expit
 
-from blurfit import Numeric, Plan, Schema, TimeToEvent
 from blurfit.data import FloatArray
 from blurfit.errors import InfeasibleError, NotPrivateWarning, Progress, silent
 from blurfit.estimators import MomentPerturbationRegressor, MomentPerturbationSurvival
 from blurfit.learning.inference import Estimate
-from blurfit.schema.schema import values
-from blurfit.simulation import course_in_waves
 from blurfit_lab.experiments.lines import Collections, measured, surely
 from blurfit_lab.rivals.histories import noisy_curve, own_regressions, persons_adassp
 
@@ -220,91 +215,9 @@ def survival(asked: Collections, progress: Progress = silent) -> pd.DataFrame:
     return measured(["n", "ε"], asked.cells(), cell, progress)
 
 
-PERIODS = 6
-MANY = 2**20  # people whose estimate without privacy is the truth
-LOG_ODDS = np.array([0.6, -0.4, 0.3, 0.2, 0.0])
-
-
-def leavers(people: int, seed: int, *, bent: bool = False) -> tuple[FloatArray, Any]:
-    """Return features of ±1 and scikit-survival's y, by discrete-time hazards."""
-    generator = np.random.default_rng(seed)
-    v = generator.uniform(-1, 1, (people, FEATURES))
-    score = v @ LOG_ODDS
-    if bent:
-        score = 1.5 * np.where(v[:, 0] > 0.3, v[:, 1], -0.5) + v[:, 2] ** 2 + 0.3 * v[:, 3]
-    p = expit(score[:, None] - 2.6 + 0.1 * np.arange(PERIODS))
-    happened = generator.random(p.shape) < p
-    event, band = happened.any(axis=1), happened.argmax(axis=1)
-    time = np.where(event, (band + generator.random(people)) / PERIODS, np.inf)
-    return v, _observed(time, generator)
-
-
-def hazards(asked: Collections, progress: Progress = silent) -> pd.DataFrame:
-    """Return a row for each law, number of people, ε, and way of spending: waves of different
-    people, as a plan has them, or of all rows, as whoever holds them.
-    """
-    bent_truth = likelihood(*leavers(MANY, 10**6, bent=True))
-
-    def cell(law: str, n: int, epsilon: float, waves: str) -> dict[str, Any]:
-        told, bent = _Told(), law == "bent"
-        way = _one_send if waves == "of people" else _held
-        for trial in range(_fewer(asked.trials, n)):
-            v, y = leavers(n, trial, bent=bent)
-            truth = bent_truth if bent else LOG_ODDS
-            told.add(partial(way, _columns(v), y, epsilon, trial), truth, likelihood(v, y))
-        names = "without privacy", "private", "privacy adds", "coverage", "refused"
-        return told.row("trials", *names)
-
-    cells = product(("true", "bent"), asked.sizes, asked.epsilons, ("of people", "of all rows"))
-    found = measured(["law", "n", "ε", "waves"], cells, cell, progress)
-    found.insert(1, "waves", found.pop("waves"))
-    return found
-
-
-_LEAVERS = Schema(
-    [Numeric(f"x{place}", -1, 1) for place in range(FEATURES)],
-    TimeToEvent("time", "event", horizon=1.0, bands=PERIODS),
-)
-
-
-def _one_send(X: pd.DataFrame, y: Any, epsilon: float, seed: int) -> Sequence[Estimate]:
-    """Everybody sends once, in one of three waves."""
-    plan = Plan.propose(_LEAVERS, waves=3, epsilon=epsilon, delta=1e-6, quorum=len(X))
-    rows = values(_LEAVERS, X.assign(time=y["time"], event=y["event"]))
-    course = course_in_waves(plan, rows, np.random.default_rng(seed))
-    return course.survival().estimates()
-
-
-def _held(X: pd.DataFrame, y: Any, epsilon: float, seed: int) -> Sequence[Estimate]:
-    """All rows are in every wave."""
-    terms: Any = {"epsilon": epsilon, "model": "logistic", "random_state": seed}
-    return _estimated(MomentPerturbationSurvival(bounds=_LEAVERS, **terms), X, y)
-
-
 def _estimated(model: Any, X: pd.DataFrame, y: Any) -> Sequence[Estimate]:
     found: Sequence[Estimate] = model.fit(X, y).estimates()
     return found
-
-
-def likelihood(v: FloatArray, y: Any) -> FloatArray:
-    """Return slopes of the discrete-time logistic likelihood without privacy, by Newton's steps.
-
-    Whoever stops being observed within a band counts there with the part that they were seen in.
-    """
-    at = y["time"] * PERIODS
-    here = np.minimum(at.astype(int), PERIODS - 1)[:, None] == np.arange(PERIODS)
-    happened = here & y["event"][:, None]
-    seen = np.where(happened, 1.0, np.clip(at[:, None] - np.arange(PERIODS), 0, 1))
-    found, size = np.full(PERIODS + FEATURES, -2.0), PERIODS
-    found[size:] = 0.0
-    for _ in range(12):
-        p = expit(found[:size] + (v @ found[size:])[:, None])
-        h, left = seen * p * (1 - p), happened - seen * p
-        cross = h.T @ v
-        slopes = (v * h.sum(axis=1)[:, None]).T @ v
-        A = np.block([[np.diag(h.sum(axis=0)), cross], [cross.T, slopes]])
-        found += np.linalg.solve(A, np.append(left.sum(axis=0), left.sum(axis=1) @ v))
-    return found[size:]
 
 
 _BOUNDS = {f"x{place}": (-1, 1) for place in range(FEATURES)} | {"x4": ["no", "yes"]}

@@ -23,7 +23,7 @@ from blurfit.messages.submissions import KIND_OF, OVERHEAD, ROLES, Role
 from blurfit.schema.imports import from_xlsform
 from blurfit.schema.schema import Schema
 from blurfit_server.service import limits
-from blurfit_server.service.answers import as_json, shown, told
+from blurfit_server.service.answers import as_json, told
 from blurfit_server.service.endpoints import (
     AGREED,
     Count,
@@ -48,14 +48,12 @@ from blurfit_server.service.operations import (
     query,
 )
 from blurfit_server.service.peers import Jobs
-from blurfit_server.store.arrivals import ADMINISTRATOR, Bearer, LogEntry
-from blurfit_server.store.blocks import Comparison
+from blurfit_server.store.arrivals import Bearer, LogEntry
 from blurfit_server.store.collections import Status
 from blurfit_server.store.store import Store
 
 _Kind = TypeVar("_Kind", bound="Proposal")
 _STATE = answer(Status, "How far it is.")
-_MOST_KEPT = 64  # comparisons
 
 
 class Proposal(Terms, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -99,9 +97,12 @@ class Survey(Struct):
 
 
 class Hashes(Struct, forbid_unknown_fields=True):
-    """SHA-256 of one-time invitations, in hexadecimal digits."""
+    """SHA-256 of one-time invitations, in hexadecimal digits; with two databases also of those of
+    the other one that they are joined with. Without `hashes`, `pairs` are only checked.
+    """
 
-    hashes: Annotated[list[Fingerprint], Meta(min_length=1, max_length=protocol.MOST_SUBMISSIONS)]
+    hashes: Annotated[list[Fingerprint], Meta(max_length=protocol.MOST_SUBMISSIONS)]
+    pairs: Annotated[list[Fingerprint], Meta(max_length=protocol.MOST_SUBMISSIONS)] = []
 
 
 class Until(Struct, forbid_unknown_fields=True):
@@ -134,7 +135,6 @@ class Administration:
     share_key: str | None = field(default=None, repr=False)
     body_bytes: int = 2**25
     _in_progress: limits.InProgress[Any] = field(default_factory=limits.InProgress, repr=False)
-    _compared: dict[tuple[str, int], Comparison] = field(default_factory=dict, repr=False)
 
     @get("/token", answer(Bearer, "Whose token it is."), security="administrator")
     def token(self, request: Request) -> Bearer:
@@ -224,7 +224,7 @@ class Administration:
     @post(
         f"{protocol.ONE_COLLECTION}/invitations",
         answer(protocol.Acknowledgement, "They are on disk."),
-        *(protocol.INFEASIBLE, protocol.CLOSED, protocol.DATE_CLOSED),
+        *(protocol.INFEASIBLE, protocol.CONFLICT, protocol.CLOSED, protocol.DATE_CLOSED),
         body=Hashes,
     )
     @guarded("invite", "invite")
@@ -234,9 +234,13 @@ class Administration:
             f'{{"hashes": ["…"]}}, 1 to {protocol.MOST_SUBMISSIONS} of them, each SHA-256 in '
             "hexadecimal digits"
         )
-        given = (await limits.document_in(request, Hashes, expected)).hashes
-        hashes = [bytes.fromhex(one) for one in given]
-        new = await run_in_threadpool(self.store.invite, fingerprint_in(request), hashes)
+        given = await limits.document_in(request, Hashes, expected)
+        hashes, pairs = ([bytes.fromhex(x) for x in part] for part in (given.hashes, given.pairs))
+        if not hashes and not pairs:
+            raise errors.InvalidValueError(
+                "Expected a hash at least, of an invitation or of one to join."
+            )
+        new = await run_in_threadpool(self.store.invite, fingerprint_in(request), hashes, pairs)
         return protocol.Acknowledgement(len(hashes), new)
 
     @post(f"{protocol.ONE_COLLECTION}/pause", _STATE, protocol.CLOSED, protocol.INFEASIBLE)
@@ -312,38 +316,6 @@ class Administration:
             warning = told(str(error).removesuffix(", or close with --anyway.") + ".")
         names = [one.name for one in agreement.databases]
         return Sides([Side(*one) for one in zip(names, counts, strict=True)], warning)
-
-    @get(
-        f"{protocol.ONE_COLLECTION}/halves",
-        answer(Comparison, "Whether halves by arrival differ by more than chance."),
-        protocol.INFEASIBLE,
-    )
-    @guarded("publish")
-    async def compare_halves(self, request: Request) -> Comparison:
-        """Whether those who came first and those who came later send alike (one database).
-
-        It is found out from submissions that nobody else may see, so no token but the
-        administrator's own is good for it; of a plan, for the wave that collects.
-        """
-        if (await run_in_threadpool(bearer_of, self.store, request)).name != ADMINISTRATOR:
-            raise protocol.RequestError(
-                protocol.UNAUTHORISED,
-                "Send the administrator's own token: this is found out from submissions, which "
-                "nobody else may see.",
-            )
-        wave = await run_in_threadpool(newest_wave, self.store, fingerprint_in(request))
-        status = await run_in_threadpool(self.store.status, wave)
-        at = wave, shown(status.count, status.quorum)  # reading all takes long
-        if at not in self._compared:
-            found = await self._in_progress.join(
-                ("halves", wave),
-                lambda: limits.run_in_daemon_thread(lambda: self.store.compare_halves(wave)),
-            )
-            if len(self._compared) >= _MOST_KEPT:
-                self._compared.clear()
-            self._compared[at] = found
-        found = self._compared[at]
-        return Comparison(found.people, found.disagree, found.long, told(found.told))
 
     # ---- the end
 

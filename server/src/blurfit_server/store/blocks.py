@@ -1,4 +1,4 @@
-"""What came, and from whom: identifiers, submissions in blocks with their sums, and halves of them.
+"""What came, and from whom: identifiers, and submissions in blocks with their sums.
 
 **Identifiers** go to the database as one string of 16 bytes each: one statement for thousands. A
 set travels to the second database as one bit for each of those whom it holds, in order. A database
@@ -9,19 +9,12 @@ end.
 sums. A block is written once, in the transaction that takes its identifiers. Many small ones are
 merged in one transaction that removes exactly what it read. Rows are in the order of their random
 identifiers: nothing there tells who came before whom.
-
-**Halves.** Early contributors are compared with later ones, for the administrator alone, who can
-read all submissions anyway: whether they differ by more than chance, and how many submissions are
-longer than honest ones (`blurfit.learning.inference`). The guarantee to readers does not cover it.
-Shares are never compared: two databases would show sums of half of the noise. A block counts as one
-moment.
 """
 
 import hashlib
 import time
-from collections.abc import Callable, Iterator
 from collections.abc import Collection as Collected
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -29,12 +22,9 @@ import numpy.typing as npt
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.numbers import radii
-from blurfit.data import BoolArray, ByteArray, FloatArray
+from blurfit.data import BoolArray, ByteArray
 from blurfit.errors import InvalidValueError, NotCertifiedError
-from blurfit.learning.inference import FALSE_ALARM, MOST_NUMBERS, halves_apart
-from blurfit.learning.sums import Screen, Totals, total
+from blurfit.learning.sums import Totals, total
 from blurfit.messages.submissions import Submissions
 from blurfit_server.store import database
 from blurfit_server.store.collections import Collection, Numbers
@@ -398,103 +388,3 @@ def _checksum(wave: Collection, rows: int, sums: bytes) -> bytes:
     whole.update(rows.to_bytes(8, "little"))
     whole.update(sums)
     return whole.digest()
-
-
-_AT_ONCE = 1024  # pairs
-_EACH = FALSE_ALARM / 2  # of the two things that are looked at
-_INNOCENT = (
-    "Honest people look like this in at most 1 of 1,000 collections, as long as when somebody "
-    "comes has nothing to do with what they answer."
-)
-_WHAT_TO_DO = (
-    "Before you publish, think of whom you invited when, and compare with what you know of them: "
-    "nothing here says who lied, and what is published once stays. If in doubt, collect anew."
-)
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """What the administrator is told: whether something is wrong, and in which words."""
-
-    people: int  # who were compared; 0 if they are too few
-    disagree: bool
-    long: int  # submissions that are longer than honest ones are
-    told: str
-
-
-def compared(connection: Connection, wave: Collection) -> Comparison:
-    """Compare the first half of those who came with the second. Reads all submissions once."""
-    wave.require_role("whole")
-    here = blocks.c.wave == wave.key
-    query = sa.select(blocks.c.key, blocks.c.count).where(here)
-    order = connection.execute(query.order_by(blocks.c.hour, blocks.c.key)).all()
-    people = sum(count for _, count in order)
-    half, names = people // 2, b""
-    if order and (found := rows_of(connection, wave, order[0].key)):
-        names = found[0].tobytes()
-    numbers = _numbers_of(wave.agreement, names)
-    honest = Screen(wave.agreement.parts, radii(wave.agreement, _EACH / max(people, 1)))
-    long = 0
-
-    def rows(start: int, stop: int) -> Iterator[FloatArray]:
-        """What those at some places sent, `_AT_ONCE` of them at a time."""
-        nonlocal long
-        waiting, before = np.empty((0, wave.agreement.width)), 0
-        for key, count in order:
-            first, last = max(start - before, 0), min(stop - before, count)
-            before += count
-            if first < last and (found := rows_of(connection, wave, key)):
-                some = found[1][first:last]
-                long += int((~honest.passes(some)).sum())
-                waiting = np.concatenate([waiting, some])
-                while len(waiting) >= _AT_ONCE:
-                    yield waiting[:_AT_ONCE]
-                    waiting = waiting[_AT_ONCE:]
-        if len(waiting):
-            yield waiting
-
-    both = zip(rows(0, half), rows(half, 2 * half), strict=True)
-    gap = halves_apart((numbers(one) - numbers(other) for one, other in both), _EACH)
-    alarms = gap is not None and gap.alarms
-    return Comparison(
-        people=0 if gap is None else gap.people,
-        disagree=alarms,
-        long=long,
-        told=_in_words(people, long, alarms=alarms, enough=gap is not None),
-    )
-
-
-def _in_words(people: int, long: int, *, alarms: bool, enough: bool) -> str:
-    told = []
-    if alarms:
-        told.append(
-            "The half of the people who came first and the half who came later differ by more than "
-            f"chance: contributors may be lying together. {_INNOCENT}"
-        )
-    if long:
-        told.append(
-            f"{long:,} of {people:,} submissions are longer than honest ones are, which happens "
-            "in at most 1 of 1,000 collections: somebody lies, or blurs with another program."
-        )
-    if told:
-        return " ".join([*told, _WHAT_TO_DO])
-    if not enough:
-        return f"{people:,} people are too few to compare one half with the other."
-    return (
-        "Those who came first and those who came later do not differ by more than chance, and no "
-        "submission is longer than honest ones are. Liars who come evenly and are not greedy "
-        "cannot be seen: the model says how far they could move it."
-    )
-
-
-def _numbers_of(agreement: Agreement, names: bytes) -> Callable[[FloatArray], FloatArray]:
-    """Return what of a submission is added up; of very many numbers, random combinations, which
-    follow from the random identifiers of some who came.
-    """
-    width = agreement.width
-    if width <= MOST_NUMBERS:
-        return lambda rows: rows
-    drawn = hashlib.shake_256(names).digest(width * MOST_NUMBERS // 8)
-    bits = np.unpackbits(np.frombuffer(drawn, dtype=np.uint8)).reshape(width, MOST_NUMBERS)
-    mixed = 2.0 * bits - 1
-    return lambda rows: np.asarray(rows @ mixed)

@@ -12,7 +12,6 @@ import { countInWords, sideInWords, targetInWords, titleIn } from "./words.js";
 
 const [EVERY, HOUR] = [4000, 3_600_000];
 const agreements = new Map(); // which never change
-const halves = new Map(); // what is known of who came first and who came later, by count
 const sides = new Map(); // how many each of two databases has, by count here
 let token = "";
 let rights = []; // what it allows
@@ -39,7 +38,7 @@ async function update() {
       agreements.set(fingerprint, await ask(`/collections/${fingerprint}/agreement`));
     }),
   );
-  await Promise.all(newest.map(compared));
+  await Promise.all(newest.map(askOther));
   shown = text;
   const focused = whereFocusIs();
   const cards = all.map((one) => (newestOf(one).fingerprint === one.fingerprint ? card(one) : planCard(one)));
@@ -58,22 +57,10 @@ const refresh = () => {
 /** The newest group; that of a survey of one group has its fingerprint. */
 const newestOf = ({ waves }) => waves.findLast(({ fingerprint }) => fingerprint);
 
-/** Ask the service what only it can tell: whether those who came first and later send alike, where one
- * database has enough people and the token is the administrator's own; how many the other of two has. */
-async function compared({ fingerprint, count, quorum, state }) {
-  const key = `${fingerprint} ${count}`;
-  if (state !== "collecting") return;
-  if (agreements.get(fingerprint).databases.length) {
-    if (may("open")) sides.set(fingerprint, await ask(`/collections/${fingerprint}/sides`, { token }).catch(() => null));
-  } else if (count >= quorum && !halves.has(key)) {
-    halves.set(key, await ask(`/collections/${fingerprint}/halves`, { token }).catch(() => null));
-  }
-}
-
-function comparison({ fingerprint, count }) {
-  const found = halves.get(`${fingerprint} ${count}`);
-  if (!found) return null;
-  return h("p", { class: found.disagree || found.long ? "note some" : "hint" }, found.told);
+/** Ask the service how many the other of two databases has. */
+async function askOther({ fingerprint, state }) {
+  if (state !== "collecting" || !agreements.get(fingerprint).databases.length || !may("open")) return;
+  sides.set(fingerprint, await ask(`/collections/${fingerprint}/sides`, { token }).catch(() => null));
 }
 
 function otherSide({ fingerprint }) {
@@ -144,7 +131,6 @@ function card(status) {
     otherSide(status),
     state === "paused" ? h("p.hint", t("card.paused")) : null,
     awaits ? h("p.note.some", t(`card.awaits.${sums ? "published" : state}`, { name: awaits })) : null,
-    comparison(status),
     h("div.buttons", buttons(status, agreement)),
     h("details",
       h("summary", t("files")),
@@ -252,7 +238,6 @@ function planCard(plan) {
     otherSide(now),
     reason ? h("p.hint", reason) : null,
     awaits ? h("p.note.some", t("card.awaits.plan", { name: awaits })) : null,
-    comparison(now),
     h("div.buttons",
       link(`/collections/${now.fingerprint}`, "card.watch"),
       isOver || invited ? null : link(`/c/${fingerprint}`, "contribute"),

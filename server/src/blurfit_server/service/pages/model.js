@@ -156,7 +156,7 @@ function within({ lower, upper }, told = signed) {
 
 // ---- the table of coefficients
 
-const COLUMNS = ["coefficient", "error", "privacy", "interval", "liars", "z", "p", "prediction"];
+const COLUMNS = ["coefficient", "error", "privacy", "interval", "z", "p", "prediction"];
 
 function coefficients(model, output, estimates) {
   const aim = aimOf(model);
@@ -173,7 +173,6 @@ function coefficients(model, output, estimates) {
       h("thead", h("tr", h("td"), head.map((one) => h("th", { scope: "col" }, t(`column.${one}`))))),
       h("tbody", rows),
     ),
-    hasErrors ? h("p.hint", t("coefficients.liars")) : null,
     model.doubt ? h("p.note.some", model.doubt) : null,
     hasErrors && !inferenceOf(model, output).uneven ? h("p.hint", t(assumed)) : null,
   ];
@@ -186,13 +185,12 @@ function calledOf(model, { name }) {
 
 function row(one, head) {
   const { name, called, value, standard_error: error, privacy_error: privacy } = one;
-  const { lower, upper, liars, statistic, p_value: p, prediction } = one;
+  const { lower, upper, statistic, p_value: p, prediction } = one;
   const shown = {
     coefficient: () => withError(value, error),
     error: () => withError(error),
     privacy: () => withError(privacy),
     interval: () => t("bounds", { lower: withError(lower, error), upper: withError(upper, error) }),
-    liars: () => (liars === null ? t("any") : liars === undefined ? "–" : `± ${withError(liars)}`),
     z: () => withError(statistic, 0.1),
     p: () => (p < 0.001 ? `< ${number(0.001)}` : withError(p, 0.01)),
     prediction: () => withError(prediction, error),

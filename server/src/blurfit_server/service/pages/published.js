@@ -101,8 +101,7 @@ export function estimatesOf(model, output, estimates) {
   const predicting = model.coefficients[output];
   const found = estimates[output];
   if (!found?.length) return Object.entries(predicting).map(([name, prediction]) => ({ name, prediction }));
-  const moved = model.liars[placeOf(aimOf(model), output)] ?? {};
-  return found.map((one) => ({ ...one, liars: moved[one.name], prediction: predicting[one.name] }));
+  return found.map((one) => ({ ...one, prediction: predicting[one.name] }));
 }
 
 /** What each answer changes, on a scale that all share: a number from its lowest to its highest, a yes
