@@ -121,8 +121,9 @@ def test_what_rounding_costs_is_taken_off_the_promise() -> None:
     for step in public.grid:
         assert math.frexp(step)[0] == 0.5
     assert public.grid.q <= public.calibration.q_noise * 2**-13
-    with pytest.raises(InfeasibleError, match="`quorum` must be larger, got 18"):
-        agree(1, quorum=18, delta=0.1, rule="published")
+    flat = replace(agree(quorum=8).calibration, ridge=0.0)
+    with pytest.raises(InfeasibleError, match="`quorum` must be larger, got 8"):
+        PublicInput(SquaredLoss(), flat).require_drawable()
 
 
 # ---- Algorithm 2, step 2
