@@ -219,8 +219,9 @@ WALKS: dict[str, Walk] = {
 
 
 def main() -> None:
-    """Walk each way, and print what it crosses."""
+    """Walk each way, and print what it crosses; exit with an error above a limit."""
     read_everything()
+    too_long = False
     print(f"{'':42}{'modules':>8}{'rooms':>7}{'functions':>11}{'at most':>9}")
     for name, prepare in WALKS.items():
         crossed = crossed_by(prepare)
@@ -229,6 +230,9 @@ def main() -> None:
         print(f"{name:42}{len(modules):8}{len(rooms):7}{len(crossed):11}{LIMITS.get(name, ''):>9}")
         if "--list" in sys.argv:
             print("   ", *sorted(modules))
+        too_long |= len(modules) > LIMITS.get(name, len(modules))
+    if too_long:
+        sys.exit("A walk must cross at most as many modules as its limit.")
 
 
 if __name__ == "__main__":

@@ -494,6 +494,7 @@ def _seconds(text: str | None) -> float:
 # ---- a database from afar
 
 HASHES_AT_ONCE = 5000
+SAMPLED_INVITATIONS = 20  # of a file to join, each asked for in a request of its own
 _SECONDS_TO_COUNT = 3.0
 _MOST_BYTES = 2**16  # of a state
 State = dict[str, Any]
@@ -511,18 +512,56 @@ class RemoteDatabase(Exchange):
         path = f"{COLLECTIONS}?{urlencode(given)}"
         return State(decoded(self.post(path, agreed.to_json().encode())))
 
-    def invite(self, agreed: Agreed, count: int, shares: Sequence[int] = ()) -> list[str]:
+    def invite(
+        self,
+        agreed: Agreed,
+        count: int,
+        shares: Sequence[int] = (),
+        pairs: Sequence[str] = (),
+    ) -> list[str]:
         """Make new one-time invitations here; the service gets their hashes alone.
 
-        Those to a plan are for waves that have not been released, by a lot in proportion to what
-        each of them waits for; `shares` says how many are for each wave, where that is drawn
-        already, for another database.
+        Args:
+            agreed: the agreement, or a plan: its invitations are for waves that are not released,
+                by a lot in proportion to what each of them waits for.
+            count: how many.
+            shares: how many are for each wave, where that is drawn already, for another database.
+            pairs: the other database's invitations, to be joined with these.
         """
         made = new_in_groups(agreed.lot, shares or self.shares(agreed, count))
+        # Sorted: the service does not learn which are joined with which.
+        theirs = sorted(hashed(token).hex() for token in pairs)
         for start in range(0, count, HASHES_AT_ONCE):
-            some = [hashed(one).hex() for one in made[start : start + HASHES_AT_ONCE]]
-            self._post(agreed, "invitations", {"hashes": some})
+            part = slice(start, start + HASHES_AT_ONCE)
+            hashes = [hashed(token).hex() for token in made[part]]
+            self._post(agreed, "invitations", {"hashes": hashes, "pairs": theirs[part]})
         return made
+
+    def refuse_pairs(self, agreed: Agreed, pairs: Sequence[str]) -> None:
+        """Refuse invitations that are this database's own, or that were joined before."""
+        hashes = [hashed(token).hex() for token in pairs]
+        for start in range(0, len(hashes), HASHES_AT_ONCE):
+            part = hashes[start : start + HASHES_AT_ONCE]
+            self._post(agreed, "invitations", {"hashes": [], "pairs": part})
+
+    def refuse_unusable(self, agreed: Agreed, invitations: Sequence[str]) -> None:
+        """Refuse invitations that this service does not admit now, judged by a sample.
+
+        Of those to a plan, only the ones for the wave that is collecting can be judged.
+        """
+        lot = agreed.lot
+        if len(lot.people) > 1:
+            waves = decoded(self.get(path_of(lot.plan)))["waves"]
+            wave = 1 + sum(row["state"] == "released" for row in waves)
+            invitations = [one for one in invitations if lot.group_of(hashed(one)) == wave]
+        for token in invitations[:: max(1, len(invitations) // SAMPLED_INVITATIONS)]:
+            path = f"{path_of(agreed.fingerprint)}/invitation"
+            if not decoded(self._ask("GET", path, headers={INVITATION: token}))["usable"]:
+                raise ConflictError(
+                    f"Invitations to join must be usable at {self.url}, and some of them are not: "
+                    "they are of another collection, or were used. Ask that database's "
+                    "administrator for new ones."
+                )
 
     def shares(self, agreed: Agreed, count: int) -> list[int]:
         """Draw how many of so many invitations are for each wave that is not released."""

@@ -328,23 +328,23 @@ class ReleaseRecord:
         return found
 
     def _changed(self, place: _Beside | Remembered, found: ReleaseReceipt) -> str:
-        before = {name for name, *_ in found.files}
-        now = {one.name for one in self.sources}
+        before, now = {name for name, *_ in found.files}, {one.name for one in self.sources}
         words = [
             f"{what}: {', '.join(sorted(names))}"
             for what, names in (("added", now - before), ("missing", before - now))
             if names
         ] or ["the same names, other contents"]
-        happened = "has been begun for" if found.is_claim else "has been learned from"
-        # Without what the account remembers, files that were moved could be learned from again.
-        or_so = "" if isinstance(place, Remembered) else ", or remove this claim"
-        remedy = (
-            f"If {found.decided_in!r} does not exist, that was never finished: complete it by "
-            f"learning from those files{or_so}."
-            if found.is_claim
-            else "Use those files to get it again; for others collect under a new agreement."
-        )
+        happened = "has been learned from"
+        remedy = "Use those files to get it again; for others collect under a new agreement."
+        if found.is_claim:
+            # Without what the account remembers, files that were moved could be learned from again.
+            or_so = "" if isinstance(place, Remembered) else ", or remove this claim"
+            happened = "has been begun for"
+            remedy = (
+                f"If {found.decided_in!r} does not exist, that was never finished: complete it by "
+                f"learning from those files{or_so}."
+            )
         return (
             f"A model {happened} other files ({'; '.join(words)}), as {str(place)!r} says. A "
-            "second one from almost the same people would give away whom they differ in. " + remedy
+            f"second one from almost the same people would give away whom they differ in. {remedy}"
         )

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 
 from blurfit import Binary, Categorical, InvalidValueError, Numeric, Schema
@@ -45,15 +46,35 @@ def test_words_become_levels_and_names_are_found_in_any_order(kind, bounds) -> N
     np.testing.assert_allclose(fitted.predict(X[:50]), fitted.model_.predict(X[:50]))
 
 
-def test_polars_is_read_as_pandas_is() -> None:
+OTHERS = pytest.mark.parametrize("library", [pl.DataFrame, pa.table], ids=["polars", "arrow"])
+
+
+@OTHERS
+@pytest.mark.parametrize("formula", [None, "income ~ age + region"])
+def test_other_libraries_are_read_as_pandas_is(library, formula) -> None:
     X, y = people()
-    fitted = MomentPerturbationRegressor(epsilon=20.0, bounds=SCHEMA).fit(
-        pl.DataFrame(X.to_dict("list")), y.to_numpy()
-    )
-    assert fitted.feature_names_in_.tolist() == ["region", "married", "age"]
+    rows = library(X.to_dict("list"))
+    kind = MomentPerturbationRegressor(epsilon=20.0, bounds=SCHEMA, formula=formula)
+    fitted = kind.fit(rows, y.to_numpy())
+    assert fitted.feature_names_in_.tolist() == ["region", "married", "age"] or formula
     np.testing.assert_allclose(
-        fitted.predict(pl.DataFrame(X[:9].to_dict("list"))), fitted.predict(X[:9])
+        fitted.predict(library(X[:9].to_dict("list"))), fitted.predict(X[:9])
     )
+    if formula is not None:
+        whole = kind.fit(library(X.assign(income=y).to_dict("list")), None)
+        assert whole.coef_ == pytest.approx(fitted.coef_, abs=700)
+
+
+@OTHERS
+@pytest.mark.parametrize("bad", ["Anna", np.inf, -np.inf, np.nan])
+def test_other_libraries_hide_values_in_messages(library, bad) -> None:
+    values = ["Bob", "Carl", bad] if isinstance(bad, str) else [1.5, 2.5, bad]
+    columns = {"age": [20.0, 30.0, 40.0], "pay": values, "member": [True, False, True]}
+    with pytest.raises(InvalidValueError) as refused:
+        MomentPerturbationRegressor(bounds=(0, 90), target_bounds=(0, 1)).fit(
+            library(columns), [0.1, 0.2, 0.3]
+        )
+    assert not {"Anna", "Bob", "Carl"} & set(str(refused.value).replace("'", " ").split())
 
 
 @pytest.mark.filterwarnings("ignore::blurfit.errors.NotPrivateWarning")

@@ -375,7 +375,21 @@ def test_two_databases_from_the_form_to_consent(new_tab, tmp_path) -> None:
         theirs.write_text(invitations(there, agreement.fingerprint, 5, "tokens"))
         links = invitations(here, agreement.fingerprint, 5, file=theirs).split()
         pairs = [link.partition("#invitation=")[2].split(",") for link in links]
-        assert [pair[1] for pair in pairs] == theirs.read_text().split()
+        heading, *tokens_of_second = theirs.read_text().split()
+        assert heading == f"blurfit-invitations:{agreement.fingerprint}:second"
+        assert [pair[1] for pair in pairs] == tokens_of_second
+        for name, says in (
+            ("theirs.txt", "5 of these were joined before"),
+            ("own.txt", "not the file"),
+        ):
+            (tmp_path / "own.txt").write_text(f"{heading.replace('second', 'first')}\n{'a' * 43}\n")
+            own.get_by_role("button", name="Invite…").click()
+            dialog = here.get_by_role("dialog", name="Invite people")
+            dialog.get_by_label("How many").fill("1" if name == "own.txt" else "5")
+            file = dialog.get_by_label("The other database’s invitations")
+            file.set_input_files(tmp_path / name)
+            dialog.get_by_role("button", name="Make them").click()
+            expect(here.get_by_text(says)).to_be_visible()
         assert first.unused_invitations(agreement.fingerprint) == 5
         # the second has no button that publishes
         expect(entry.get_by_role("button", name="Let Office publish…")).to_be_disabled()

@@ -236,12 +236,16 @@ def test_from_a_schema_to_one_model_at_two_databases(blurfit, done) -> None:
         assert "--join second-invitations.txt --links --out links.txt" in again.stderr
         joined = ["--count", "2", "--links", "--out", "joined.txt"]
         assert "Expected --join FILE or --both" in done("invite", *as_first, *joined, code=2)
-        done("invite", *as_second, "--count", "2", "--out", "theirs.txt")
+        made = done("invite", *as_second, "--count", "2", "--out", "theirs.txt")
+        assert "Give the file to the administrator of Office" in made
+        assert f"--to {urls[0]} … --count 2 --join theirs.txt`" in made
         done("invite", *as_first, *joined, "--join", "theirs.txt")
         links = (blurfit.folder / "joined.txt").read_text().split()
-        theirs = (blurfit.folder / "theirs.txt").read_text().split()
+        heading, *theirs = (blurfit.folder / "theirs.txt").read_text().split()
+        assert heading == f"blurfit-invitations:{_fingerprint(blurfit)}:second"
         assert sorted(link.split(",")[1] for link in links) == sorted(theirs)
         (blurfit.folder / "joined.txt").unlink()
+        _refused_files(blurfit, done, [*as_first, *joined], theirs)
         done("invite", *as_first, *joined, "--both", "second.txt")
         everyone = ["--count", "30", "--out", "everyone.txt", "--both", "first.txt"]
         done("invite", *as_second, *everyone)  # in the order of the databases all the same
@@ -274,6 +278,35 @@ def test_from_a_schema_to_one_model_at_two_databases(blurfit, done) -> None:
     statement = done("statement", "one.json")
     assert "**Either of the two databases alone.**" in statement
     assert "**Office and University together.**" in statement
+
+
+def _refused_files(blurfit, done, joining: list[str], theirs: list[str]) -> None:
+    """Each of these would make links that do not work, or show one's own to the other database."""
+
+    def write(name: str, fingerprint: str, role: str, tokens: list[str]) -> None:
+        lines = [f"blurfit-invitations:{fingerprint}:{role}", *tokens, ""]
+        (blurfit.folder / name).write_text("\n".join(lines))
+
+    def refused(name: str, says: str, code: int) -> None:
+        assert says in " ".join(done("invite", *joining, "--join", name, code=code).split())
+        assert not (blurfit.folder / "joined.txt").exists()
+
+    here, fresh = _fingerprint(blurfit), ["a" * 43, "b" * 43]
+    _, own = (blurfit.folder / "first-invitations.txt").read_text().split()
+    write("again.txt", here, "second", theirs[::-1])
+    write("other.txt", "ab" * 32, "second", fresh)
+    write("own.txt", here, "second", [own, fresh[0]])
+    write("twice.txt", here, "second", [fresh[0]] * 2)
+    write("unknown.txt", here, "second", fresh)
+    (blurfit.folder / "bare.txt").write_text("\n".join(fresh))
+    refused("theirs.txt", "2 of these were joined before", 4)
+    refused("again.txt", "2 of these were joined before", 4)
+    refused("own.txt", "1 of these are this database's own", 4)
+    refused("unknown.txt", "they are of another collection, or were used", 4)
+    refused("other.txt", "it is of another collection, of your own database", 2)
+    refused("first-invitations.txt", "it is of another collection, of your own database", 2)
+    refused("bare.txt", "no file of invitations", 2)
+    refused("twice.txt", "it holds 1 in 2 lines", 2)
 
 
 def test_a_peer_token_must_be_a_good_one(blurfit, done) -> None:

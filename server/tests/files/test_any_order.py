@@ -7,6 +7,7 @@ that it shows, as those of some of the people.
 """
 
 import itertools
+import shutil
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +22,7 @@ from blurfit.files.learn import release_files
 from blurfit.model.release import PublishedMoments
 from blurfit_server import Store
 from blurfit_server.store.export import export
-from blurfit_server.store.store import backup, restore
+from blurfit_server.store.store import backup, move_here, restore
 from support.proposals import PEOPLE, propose, totals_of, write_file
 
 AGREEMENT = propose(mechanism="moment", quorum=2)  # so that a file alone is enough
@@ -153,6 +154,19 @@ class World:
         restore(source, out, original_lost=lost)
         self.stores.append(str(out))
 
+    def copy(self) -> None:
+        """Of a store and its copy, which is declared to be all of it, both go on."""
+        name = f"{next(self.numbers)}.db"
+        place = Path(self.chosen([one for one in self.stores if "://" not in one]))
+        for path in place.parent.glob(f"{place.name}*"):
+            end = path.name.removeprefix(place.name)
+            shutil.copy(path, self.folder / f"copy{name}{end}")
+            path.rename(self.folder / f"{name}{end}")
+        self.stores.remove(str(place))
+        self.stores.append(str(self.folder / name))
+        move_here(copy := str(self.folder / f"copy{name}"))
+        self.stores.append(copy)
+
     def lose(self) -> None:
         for place in [one for one in self.stores if "postgresql" not in one]:
             for path in Path(place.removeprefix("sqlite:///")).parent.glob(f"{Path(place).name}*"):
@@ -167,6 +181,7 @@ def walked(world: World, steps: int) -> dict[str, frozenset[int]]:
         world.back_up,
         world.restore,
         world.write_a_file,
+        world.copy,
     ]
     releasing = [
         world.publish,
@@ -192,7 +207,7 @@ def test_there_is_one_set_in_any_order(kind, request, tmp_path, monkeypatch) -> 
         folder = tmp_path / str(seed)
         folder.mkdir()
         monkeypatch.setenv("BLURFIT_HOME", str(folder / "home"))
-        place = f"sqlite:///{folder / 'store.db'}"
+        place = str(folder / "store.db")
         if kind == "postgresql":
             place = request.getfixturevalue("places").fresh()
         world = World(folder, place, np.random.default_rng(seed))

@@ -29,6 +29,7 @@ from blurfit.release_record import ReleaseReceipt
 from blurfit.theory.forms import pack
 from blurfit_server import Store
 from blurfit_server.service.app import in_a_thread
+from blurfit_server.store import release
 from blurfit_server.store.export import export
 from blurfit_server.store.store import backup, mark_restored, move_here, restore
 from support.proposals import PEOPLE, either_mechanism, propose, write_file
@@ -198,7 +199,7 @@ def test_export_move_and_export_again(store, agreement, late, tmp_path) -> None:
     export(store, agreement.fingerprint, tmp_path / "a.parquet")
     (tmp_path / "a.parquet").rename(lake / "a.parquet")
     assert learn(agreement, lake).count == 41
-    with pytest.raises(ConflictError, match="not exported again"):
+    with pytest.raises(InfeasibleError, match="nor exported again"):
         export(store, agreement.fingerprint, tmp_path / "a.parquet")
     assert not list(tmp_path.glob("*a.parquet*"))
 
@@ -221,7 +222,7 @@ def test_an_export_killed_before_its_file_has_its_name(
     assert export(store, agreement.fingerprint, place) == 40
     assert [one.name for one in tmp_path.iterdir()] == ["a.parquet"]
     assert place.read_bytes() == before
-    with pytest.raises(ConflictError, match="not exported again"):
+    with pytest.raises(InfeasibleError, match="nor exported again"):
         export(store, agreement.fingerprint, place)
     assert learn(agreement, place).count == 40
 
@@ -233,7 +234,7 @@ def test_an_export_killed_before_it_was_complete(store, agreement, tmp_path, mon
         with pytest.raises(KeyboardInterrupt):
             export(store, agreement.fingerprint, tmp_path / "a.parquet")
     assert not list(tmp_path.iterdir())
-    with pytest.raises(ConflictError, match=r"b\.parquet.*exported before"):
+    with pytest.raises(InfeasibleError, match=r"a\.parquet.*nor exported again"):
         export(store, agreement.fingerprint, tmp_path / "b.parquet")
     assert export(store, agreement.fingerprint, tmp_path / "a.parquet") == 40
 
@@ -251,7 +252,7 @@ def test_of_two_exports_at_once_one_is_written(place, agreement, tmp_path, monke
             add(writer, table)
 
         monkeypatch.setattr(Writer, "add", export_in_between)
-        with pytest.raises(ConflictError, match="not exported again"):
+        with pytest.raises(InfeasibleError, match="nor exported again"):
             export(store, agreement.fingerprint, out)
     assert [one.name for one in tmp_path.glob("*a.parquet*")] == ["a.parquet"]
 
@@ -415,6 +416,19 @@ def test_a_copy_of_the_same_people_gives_the_same_release(original, agreed, tmp_
     lose(original)
     move_here(copy)
     assert publish(copy, agreed).to_json() == first.to_json()
+
+
+def test_killed_between_the_record_and_the_store(original, agreed, monkeypatch) -> None:
+    """The text is in the record, and what the store then publishes."""
+    with monkeypatch.context() as patched, Store(original) as kept:
+        patched.setattr(release, "_write", killed)
+        with pytest.raises(KeyboardInterrupt):
+            kept.publish(agreed)
+    with Store(original) as kept:
+        recorded = kept.record_of(kept.collection(agreed.fingerprint)).find()
+        assert recorded is not None
+        kept.publish(agreed)
+        assert kept.moments_text(agreed.fingerprint) == recorded.moments
 
 
 def test_a_copy_and_an_export(original, agreed, tmp_path) -> None:

@@ -34,6 +34,7 @@ from blurfit.model.course import learn_plan
 from blurfit.randomness import database_words
 from blurfit_server.store import blocks, joint, release
 from blurfit_server.store.collections import update
+from blurfit_server.store.database import LONGEST_PAUSES
 from blurfit_server.store.joint import Commitment, News, TooFewError, judged
 from blurfit_server.store.store import Store, backup, restore
 from server_support.closings import let_pass
@@ -788,7 +789,7 @@ def test_a_wave_fills_by_those_whom_both_have(plan) -> None:
     assert plan.states() == [["collecting", "planned"]] * 2, "nobody can end a plan by one share"
     assert plan.deliver(orphan, (1,)) == [1]
     (task,) = plan.first.due()
-    plan.first.put_off(task, 3600, refusal.value)
+    plan.first.put_off(task, 60, refusal.value)
     assert plan.first.due() == []
     plan.send(1)
     assert plan.first.due() == [], "two more were wanted"
@@ -796,6 +797,20 @@ def test_a_wave_fills_by_those_whom_both_have(plan) -> None:
     plan.lead()
     plan.check()
     assert plan.status().waves[0].count == FIRST + 2
+
+
+def test_a_clock_that_was_ahead_delays_no_task(plan) -> None:
+    """It wrote the next attempt a year ahead; a date of the plan itself may be as far away."""
+    plan.first.move_date(plan.name, FOREVER)
+    assert plan.first.due() == [], "its date has not come"
+    plan.send(FIRST)
+    (task,) = plan.first.due()
+    plan.first.put_off(task, LONGEST_PAUSES["advance"])
+    assert plan.first.due() == [], "the longest pause of a clock that is right"
+    plan.first.put_off(task, 365 * 86400)
+    assert [late.key for late in plan.first.due()] == [task.key]
+    plan.lead()
+    plan.check()
 
 
 def test_too_uneven_a_wave_goes_on_collecting() -> None:

@@ -18,6 +18,13 @@ from blurfit.errors import InvalidValueError, optional
 # The columns of a table of links, that of links to a plan, and what precedes an invitation in one.
 COLUMNS, IN_GROUPS = ("number", "link"), ("number", "group", "link")
 FRAGMENT = "#invitation="
+# Before the agreement's fingerprint and the database, in the first line of a file to join.
+TO_JOIN = "blurfit-invitations"
+
+
+def joining_line(fingerprint: str, role: str) -> str:
+    """Return the first line of a file of invitations to one of two databases."""
+    return f"{TO_JOIN}:{fingerprint}:{role}"
 
 
 def read_invitations(text: str) -> list[list[str]]:
@@ -30,7 +37,9 @@ def read_invitations(text: str) -> list[list[str]]:
     [['first', 'second']]
     """
     headings = (",".join(COLUMNS), ",".join(IN_GROUPS))
-    lines = [line for line in text.split() if line not in headings]
+    lines = [
+        line for line in text.split() if line not in headings and not line.startswith(f"{TO_JOIN}:")
+    ]
     return [line.rpartition(FRAGMENT)[2].rstrip('"').split(",") for line in lines]
 
 

@@ -36,7 +36,7 @@ from blurfit.schema.columns import (
 )
 from blurfit.schema.formulas import target_of
 from blurfit.schema.schema import Schema
-from blurfit.schema.table import listed, missing
+from blurfit.schema.table import as_frame, listed, missing
 
 WHY = (
     "They must be publicly known, such as (0, 100) for an age in years, because the noise is "
@@ -126,21 +126,22 @@ def by_formula(estimator: Any, X: Any, y: Any = NO_TARGETS) -> tuple[Any, Any]:
     text, bounds = getattr(estimator, "formula", None), estimator.bounds
     if text is None:
         return X, y
-    if not hasattr(X, "columns") or not isinstance(bounds, Mapping | Schema):
+    frame = as_frame(X)
+    if frame is None or not isinstance(bounds, Mapping | Schema):
         raise InvalidValueError(
             f"Expected X to be a DataFrame and bounds by name with formula={text!r}."
         )
     names = [one.name for one in asked_features(bounds)] if isinstance(bounds, Schema) else bounds
-    if lacking := [str(name) for name in names if name not in X.columns]:
+    if lacking := [str(name) for name in names if name not in frame.columns]:
         raise InvalidValueError(f"Expected X to have the columns {listed(lacking)} of bounds.")
     target = target_of(text)
     if y is None:
-        if target not in X.columns:
+        if target not in frame.columns:
             raise InvalidValueError(f"Expected y, or the column {target!r} in X.")
-        y = X[target]
+        y = frame[target].to_native()
     elif getattr(y, "name", None) not in (None, target):
         raise InvalidValueError(f"Expected y to be the column {target!r} of {text!r}.")
-    return X[list(names)], y
+    return frame.select(list(names)).to_native(), y
 
 
 def bounded_columns(parameter: str, bounds: Any, names: Sequence[str]) -> tuple[Numeric, ...]:
@@ -254,9 +255,11 @@ def read_rows(
                 return check_array(table, **checks), None, columns
             values, targets = check_X_y(table, y, **checks)
         elif y is NO_TARGETS:
-            return validate_data(estimator, X, reset=reset, **checks), None, columns_of(estimator)
+            values, targets = validate_data(estimator, X, reset=reset, **checks), None
         else:
             values, targets = validate_data(estimator, X, y, reset=reset, **checks)
+        if values.dtype.kind == "O":  # polars' and Arrow's, which scikit-learn lets pass
+            values = check_array(values.astype(np.float64))
     if checks.get("y_numeric") and not np.isfinite(targets).all():  # objects pass until here
         raise InvalidValueError("Expected finite numbers in y. Input y contains NaN or infinity.")
     return values, targets, columns_of(estimator)
@@ -388,13 +391,13 @@ def _names_levels(bounds: Any) -> bool:
 
 
 def _table(X: Any, columns: Sequence[Feature]) -> AnyArray:
-    is_frame = hasattr(X, "columns")
-    whole = X if is_frame else np.asarray(X, dtype=object)
-    if not is_frame and whole.ndim != 2:
-        raise InvalidValueError(f"Expected X of shape (n, {len(columns)}), and got {whole.shape}.")
+    frame = as_frame(X)
+    array = None if frame is not None else np.asarray(X, dtype=object)
+    if array is not None and array.ndim != 2:
+        raise InvalidValueError(f"Expected X of shape (n, {len(columns)}), and got {array.shape}.")
     parts = []
     for place, column in enumerate(columns):
-        value = np.asarray(whole[column.name] if is_frame else whole[:, place])
+        value = frame[column.name].to_numpy() if array is None else array[:, place]
         if isinstance(column, Categorical):
             value = _places(value, column)
         else:
@@ -427,10 +430,12 @@ def _no_numbers(X: Any, bounds: Any) -> str:
     stated = [one.name for one in asked_features(bounds)] if is_schema else bounds
     public = set(stated) if isinstance(stated, Mapping | list) else set()
     where = "in X or y"
-    if hasattr(X, "columns"):
-        kinds = [np.asarray(X.iloc[:, at]).dtype.kind for at in range(len(X.columns))]
-        found = [at for at, kind in enumerate(kinds) if kind not in "biuf"]
-        names = [name if name in public else at for at, name in enumerate(X.columns) if at in found]
+    if (frame := as_frame(X)) is not None:
+        names = [
+            column.name if column.name in public else place
+            for place, column in enumerate(frame.iter_columns())
+            if column.to_numpy().dtype.kind not in "biuf"
+        ]
         where = f"in X, in the columns {listed(names)}" if names else "in y"
     return (
         f"Expected numbers, and found something else {where}. Name the levels that there could "
@@ -445,10 +450,11 @@ def warn_if_repeated(X: Any, y: Any) -> None:
         index = getattr(where, "index", None)
         if getattr(index, "is_unique", True) is False:
             return _warn("The index repeats")
-    for name in getattr(X, "columns", ()):
+    frame = as_frame(X)
+    for name in () if frame is None else frame.columns:
         words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", str(name)).lower()
         if _PERSON.fullmatch(words):
-            different = len(np.unique(np.asarray(X[name]).astype(str)))
+            different = len(np.unique(frame[name].to_numpy().astype(str)))
             if 2 < different < len(X):  # yes and no are nobody's names
                 return _warn("A column that seems to name people has values that repeat")
     return None

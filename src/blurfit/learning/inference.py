@@ -1,38 +1,27 @@
-"""How far a model of blurred joint sums may be off: by chance, and by noise.
+"""Coefficients of blurred joint sums with standard errors: of sampling, and of the privacy noise.
 
-**Standard errors: what sampling and the privacy noise each add** (`infer`). The error of θ̂ = Â⁻¹ĉ
-is exact, without any expansion: with r = (−θ*, 1), residuals e = y − z·θ*, and the rows E_z of the
-noise that belong to the features,
+**Estimate and errors** (`infer`). With r = (−θ*, 1), residuals e = y − z·θ*, and the rows E_z of
+the noise that belong to the features, θ̂ = Â⁻¹ĉ errs by exactly
 
-    θ̂ − θ* = Â⁻¹(Σze + E_z r).                                                              (1)
+    θ̂ − θ* = Â⁻¹(Σze + E_z r).
 
-* **Bias.** Â⁻¹ ≈ A⁻¹ − A⁻¹EA⁻¹ in (1) gives E[θ̂] ≈ θ* + A⁻¹Gθ* with G = E[EA⁻¹E]. So the estimate
-  is θ̃ = Bĉ, B = (Â + G)⁻¹ with Â in G.
-* **Covariance.** Cov = σ²B + BV_EB, the sampling part and the privacy part, with V_E = Cov(E_z r) =
-  the features' block of E[E rrᵀ E] (`Noise.sandwich`; for isotropic noise
-  (s²/2)(‖r‖²I + θθᵀ), less what is known). B rather than Â⁻¹, because E[Â⁻¹] ≈ A⁻¹ + A⁻¹GA⁻¹ while
-  B is A⁻¹ on average, to second order: with Â⁻¹ intervals are too wide from κ = 0.05 on.
-* **Residual variance.** The least sum of squares of the blurred matrix is too small by tr(A⁻¹V_E)
-  on average: σ̂² = (r̂ᵀŜr̂ + tr(Â⁻¹V_E))/(N − d), at least half of its own noise, sd(r̂ᵀEr̂)/N.
-* **Size of θ.** ‖θ̃‖² is ‖θ‖² + tr Cov on average, so r in V_E has θ̃ shortened to ‖θ̃‖² − tr Cov, by
-  a first pass with θ̃ itself. (max(θ̃_j² − Cov_jj, 0) in each place would keep half of the noise.)
-* **Refusal.** κ, the largest eigenvalue of Â^(−1/2)GÂ^(−1/2), is the size of the second order
-  beside the first. At κ ≥ 1, where the correction is as large as what it corrects, or where Â is
-  not positive definite, nothing is told. Below, intervals of 95 % were seen to cover 95 to 97 %.
+* **Bias.** To second order E[θ̂] = θ* + A⁻¹Gθ*, G = E[EA⁻¹E]. So θ̃ = Bĉ with B = (Â + G)⁻¹.
+* **Covariance.** σ²B + BV_EB, V_E = Cov(E_z r) (`Noise.sandwich`). B and not Â⁻¹, as E[Â⁻¹] ≈ A⁻¹ +
+  A⁻¹GA⁻¹: with Â⁻¹ intervals are too wide from κ = 0.05 on.
+* **Residual variance.** σ̂² = (r̂ᵀŜr̂ + tr(Â⁻¹V_E))/(N − d), at least half of its own noise.
+* **Size of θ.** ‖θ̃‖² is ‖θ‖² + tr Cov on average, so r in V_E has θ̃ shortened accordingly.
+* **Refusal.** κ is the largest eigenvalue of Â^(−1/2)GÂ^(−1/2), the second order relative to the
+  first. At κ ≥ 1, or if Â is not positive definite, no errors are reported. Below, 95 % intervals
+  were measured to cover 95 to 97 %.
 
-**Uneven spread.** The sampling part assumes that residuals are spread evenly: robust errors need
-Σe²zzᵀ, a fourth moment, which second moments do not identify. `uneven=True` triples the sampling
-variance (√3 on its standard error): Σe²(a·z)² ≤ √(Σe⁴·Σ(a·z)⁴) by Cauchy–Schwarz, which is at most
-three times what an even spread gives if neither residuals nor a·z have a kurtosis above 3.
+**Uneven spread.** Robust errors need Σe²zzᵀ, which second moments do not identify. `uneven=True`
+triples the sampling variance: by Cauchy and Schwarz that is enough if neither residuals nor a·z
+have a kurtosis above 3.
 
-**Whether two waves differ by more than chance** (`estimates_apart`). Two waves that tell the same
-coefficients from different people, with covariances C₁ and C₂, differ by Δ with T² = Δᵀ(C₁ + C₂)⁻¹Δ
-of about χ²ₖ, for which (Hsu, Kakade and Zhang 2012)
-
-    P(T² > k + 2√(kt) + 2t) ≤ e^{−t}.                                                          (2)
-
-Sampling parts are taken three times, for errors that spread
-unevenly. This is asymptotic, and reads published numbers alone.
+**Whether two waves differ by more than chance** (`estimates_apart`). Estimates of different people
+with covariances C₁ and C₂ differ by Δ, T² = Δᵀ(C₁ + C₂)⁻¹Δ of about χ²ₖ, for which (Hsu, Kakade and
+Zhang 2012) P(T² > k + 2√(kt) + 2t) ≤ e^{−t}. Sampling parts are taken three times, for errors that
+spread unevenly. This is asymptotic, and reads published numbers alone.
 """
 
 import math
@@ -357,7 +346,7 @@ def _inverse_root(gram: FloatArray) -> FloatArray | None:
 
 
 def limit(dimension: int, false_alarm: float = FALSE_ALARM) -> float:
-    """Return what T² of this many numbers exceeds with at most this probability: see (2).
+    """Return what T² of this many numbers exceeds with at most this probability: see the module.
 
     >>> round(limit(5, 0.001), 1), round(limit(20, 0.001), 1)
     (30.6, 57.3)

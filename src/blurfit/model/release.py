@@ -3,40 +3,19 @@
     moments = PublishedMoments.load("moments.json")
     print(moments.fit("income ~ age + education + C(region)").summary())
 
-For `input` there is one model per collection, by the paper's Algorithm 2, and no knob that the
-agreement does not fix. For `moment` the blurred sums of all products of two columns are themselves
-the release, and the model of the agreed target is the first of many that anyone may fit to them.
+For `moment` the blurred sums of all products of two columns are themselves the release, and the
+model of the agreed target is the first of many that anyone may fit to them. For `input` there is
+one model per collection, and no knob that the agreement does not fix.
 
-**One agreement, one set.** Let R(S) be what the release of a set S shows: the blurred sums for
-`moment`, the weights for `input`. The promise is about R(S), and holds for whatever anyone computes
-from it (post-processing; Dwork and Roth 2014, Proposition 2.1): further models of the same sums are
-free. It says nothing about a pair R(S), R(S') with S' ≠ S. The noise of everyone in both sets is
-*the same* in both, so it cancels: for S' = S ∪ {i} and `moment`, R(S') − R(S) is i's own
-submission, which her noise alone protects. Composition theorems are about fresh noise.
-
-So a second release is allowed only if it shows what the first one showed. `Release.mark` is the
-SHA-256 of that; with equal marks the pair is a function of R(S), up to a collision. That the marks
-differ is told to whoever holds the submissions, and to nobody else.
-
-The right to the first release is in one place at a time, and is used once:
-
-| what happens | who may release then |
-| --- | --- |
-| a store collects, or is closed | the store |
-| it publishes | nobody, unless with the same mark, which every file that it exports carries |
-| it exports, unpublished | whoever has the file; the store never publishes, nor exports again |
-| a model is learned from files | nobody, unless from files of the same contents |
-| a backup is restored | the original; or the restored store, if the original is lost |
-
-By induction over these steps there is at most one set for each store and everything exported from
-it, as long as all of them are used with one record (`blurfit.release_record`). **A copy is enough
-to break this** under another account, on another machine, or with the rows of a file in a new one.
-Where the database adds noise of its own, a copy of the *same* set is enough, since whoever learns
-from it draws that noise anew: k releases have its variance divided by k.
-
-**Refused for ever.** If the sums allow no model (for `input` an event that the guarantee excludes),
-that is the outcome: to try again with a few more would be a second release. Below the quorum
-nothing has been shown, and more may come.
+**One agreement, one set.** The guarantee is for what the release of one set S shows (for `moment`
+the blurred sums, for `input` the weights) and whatever anyone computes from it. It does not hold
+for the releases of two sets: their noise cancels. So a second release is allowed only if it shows
+what the first one showed, by `Release.mark`, its SHA-256. There is at most one set for each store
+and everything exported from it, as long as all of them are used with one record
+(`blurfit.release_record`). **A copy is enough to break this** under another account, on another
+machine, or with the rows of a file in a new one; where the database adds noise of its own, a copy
+of the same set is enough. If the sums allow no model, that is the outcome, for ever. Proofs, and
+who may release when: `docs/theory/one-release.md`. Tests: `server/tests/files/test_one_set.py`.
 
 **What a signed file shows.** A file is signed by the keys that its agreement names
 (`blurfit.messages.signing`), one of each database. So whoever has the agreement from somewhere

@@ -29,7 +29,7 @@ from blurfit.cli._common import (
     Together,
     command,
 )
-from blurfit.cli.contribute import COLUMNS, FRAGMENT, IN_GROUPS, read_invitations
+from blurfit.cli.contribute import COLUMNS, FRAGMENT, IN_GROUPS, joining_line, read_invitations
 from blurfit.cli.use import after_learning, shown_model
 from blurfit.errors import InvalidValueError, in_words, optional
 
@@ -378,7 +378,8 @@ def invite(
         both: With two databases: ask the other one as well; this file holds the token of its
             administrator.
     """
-    from blurfit.protocol import hashed, joined
+    from blurfit.messages.submissions import KIND_OF
+    from blurfit.protocol import RemoteDatabase, hashed, joined
 
     agreed = common.load_agreed(agreement)
     if out.exists():
@@ -395,29 +396,50 @@ def invite(
             "needs an invitation from both, in one link. Let the other administrator run `blurfit "
             f"invite … --count {count} --out theirs.txt`, and join that file."
         )
-    if (join or both) and own not in addresses:
+    if join and both:
         raise InvalidValueError(
-            f"Expected --to {own!r} to be one of the agreement's two databases with --join or "
-            f"--both, and it has {addresses or 'only one database'}."
+            "`--join` cannot be combined with `--both`: either has both halves."
         )
-    theirs = None if join is None else _theirs(join, count)
+    if (addresses or join or both) and own not in addresses:
+        raise InvalidValueError(
+            f"Expected --to {own!r} to be one of the agreement's two databases, and it has "
+            f"{addresses or 'only one database'}."
+        )
+    roles, place = tuple(KIND_OF), addresses.index(own) if addresses else 0
+    theirs: list[str] = []
+    if join is not None:
+        theirs = _theirs(join, agreed, roles[1 - place], count)
+        with at.database() as database:  # first: one's own are good at no other database
+            database.refuse_pairs(agreed, theirs)
+        with RemoteDatabase(addresses[1 - place], patience=at.patience) as database:
+            database.refuse_unusable(agreed, theirs)
     made: list[list[str]] = []
     shares: list[int] = []
     for address in addresses if both else [own]:
         file = both if both and address != own else at.admin_token_file
         with replace(at, to=address, admin_token_file=file).database() as database:
             shares = shares or database.shares(agreed, count)
-            made.append(database.invite(agreed, count, shares))
-    if theirs is not None:
-        made.insert(1 if own == addresses[0] else 0, theirs)
+            made.append(database.invite(agreed, count, shares, theirs))
+    if theirs:
+        made.insert(1 - place, theirs)
     lot = agreed.lot
     pairs = joined(made, lot)
     groups = [lot.group_of(hashed(first)) for first, *_ in pairs] if len(lot.people) > 1 else []
     page = at.page("c", agreed.fingerprint)
     title = str(agreed.schema.about.title or "Invitations")
     text = written(form, list(map(",".join, pairs)), page, groups, title=title)
+    sentence = f"Wrote {count:,} {_FORMS[form][0]} to {out}."
+    if addresses and len(made) == 1:
+        text = f"{joining_line(agreed.fingerprint, roles[place])}\n{text}"
+        other = agreed.databases[1 - place].name
+        sentence += (
+            f" Give the file to the administrator of {other}, who joins it with as many of their "
+            f"own: `blurfit invite {agreement} --to {addresses[1 - place]} … --count {count} "
+            f"--join {out.name}`."
+        )
+    else:
+        sentence += " Give each to one person."
     private_files.write(out, text, only_new=True)
-    sentence = f"Wrote {count:,} {_FORMS[form][0]} to {out}. Give each to one person."
     if groups:
         each = ", ".join(f"{n:,} for group {k}" for k, n in enumerate(shares, start=1))
         sentence += f" The lot has drawn {each}."
@@ -476,12 +498,20 @@ def _code(name: str, link: str) -> str:
     return f"<figure>{picture}<figcaption>{name}</figcaption></figure>"
 
 
-def _theirs(file: Path, count: int) -> list[str]:
-    """Read the invitations of the other database, one for each of ours."""
-    found = read_invitations(file.read_text(encoding="utf-8"))
-    if len(found) != count or any(len(one) != 1 for one in found):
+def _theirs(file: Path, agreed: "Agreed", role: str, count: int) -> list[str]:
+    """Read the invitations of the other database for a collection, one for each of ours."""
+    text = file.read_text(encoding="utf-8")
+    if text.partition("\n")[0].strip() != joining_line(agreed.fingerprint, role):
         raise InvalidValueError(
-            f"Expected {str(file)!r} to hold {count:,} invitations of the other database, one in "
-            f"each line, and it holds {len(found):,}."
+            f"Expected {str(file)!r} to begin with the line that `blurfit invite` writes at the "
+            f"{role} database for this collection: it is of another collection, of your own "
+            "database, or no file of invitations."
         )
-    return [one for (one,) in found]
+    rows = read_invitations(text)
+    tokens = {token for row in rows for token in row}
+    if not len(rows) == len(tokens) == count or any(len(row) != 1 for row in rows):
+        raise InvalidValueError(
+            f"Expected {str(file)!r} to hold {count:,} different invitations of the other "
+            f"database, one in each line, and it holds {len(tokens):,} in {len(rows):,} lines."
+        )
+    return [token for (token,) in rows]

@@ -97,9 +97,12 @@ class Survey(Struct):
 
 
 class Hashes(Struct, forbid_unknown_fields=True):
-    """SHA-256 of one-time invitations, in hexadecimal digits."""
+    """SHA-256 of one-time invitations, in hexadecimal digits; with two databases also of those of
+    the other one that they are joined with. Without `hashes`, `pairs` are only checked.
+    """
 
-    hashes: Annotated[list[Fingerprint], Meta(min_length=1, max_length=protocol.MOST_SUBMISSIONS)]
+    hashes: Annotated[list[Fingerprint], Meta(max_length=protocol.MOST_SUBMISSIONS)]
+    pairs: Annotated[list[Fingerprint], Meta(max_length=protocol.MOST_SUBMISSIONS)] = []
 
 
 class Until(Struct, forbid_unknown_fields=True):
@@ -221,7 +224,7 @@ class Administration:
     @post(
         f"{protocol.ONE_COLLECTION}/invitations",
         answer(protocol.Acknowledgement, "They are on disk."),
-        *(protocol.INFEASIBLE, protocol.CLOSED, protocol.DATE_CLOSED),
+        *(protocol.INFEASIBLE, protocol.CONFLICT, protocol.CLOSED, protocol.DATE_CLOSED),
         body=Hashes,
     )
     @guarded("invite", "invite")
@@ -231,9 +234,13 @@ class Administration:
             f'{{"hashes": ["…"]}}, 1 to {protocol.MOST_SUBMISSIONS} of them, each SHA-256 in '
             "hexadecimal digits"
         )
-        given = (await limits.document_in(request, Hashes, expected)).hashes
-        hashes = [bytes.fromhex(one) for one in given]
-        new = await run_in_threadpool(self.store.invite, fingerprint_in(request), hashes)
+        given = await limits.document_in(request, Hashes, expected)
+        hashes, pairs = ([bytes.fromhex(x) for x in part] for part in (given.hashes, given.pairs))
+        if not hashes and not pairs:
+            raise errors.InvalidValueError(
+                "Expected a hash at least, of an invitation or of one to join."
+            )
+        new = await run_in_threadpool(self.store.invite, fingerprint_in(request), hashes, pairs)
         return protocol.Acknowledgement(len(hashes), new)
 
     @post(f"{protocol.ONE_COLLECTION}/pause", _STATE, protocol.CLOSED, protocol.INFEASIBLE)

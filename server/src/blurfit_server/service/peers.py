@@ -55,7 +55,7 @@ from blurfit_server.service.endpoints import Count, Fingerprint, fingerprint_in
 from blurfit_server.service.operations import BYTES, PRINT, answer, content, get, post, query
 from blurfit_server.store import blocks as sets
 from blurfit_server.store.collections import Collection, Course, Status
-from blurfit_server.store.database import Task, next_tasks
+from blurfit_server.store.database import LONGEST_PAUSES, Task, next_tasks
 from blurfit_server.store.joint import News, judged
 from blurfit_server.store.store import Store
 
@@ -413,8 +413,8 @@ _log = logging.getLogger(__name__)
 LOOK_EVERY = 5.0  # seconds
 SECONDS_TO_STOP = 3.0
 SECONDS_TO_ADVANCE = 10.0  # that those who filled a wave wait for the next one
-FIRST_PAUSE = 1.0  # seconds before something is tried again, and twice as many each time, up to
-LONGEST_PAUSE = {"advance": 60.0, "tell": 60.0, "sign": 3600.0}
+# Seconds before something is tried again; twice as many each time, up to LONGEST_PAUSES.
+FIRST_PAUSE = 1.0
 
 
 @dataclass(eq=False)
@@ -556,7 +556,7 @@ class Jobs:
         if task.what == "tell" and isinstance(error, ConflictError):
             _log.warning("%s is refused for good: %s", _named(task), error)
             return
-        pause = min(FIRST_PAUSE * 2.0**task.attempts, LONGEST_PAUSE[task.what])
+        pause = min(FIRST_PAUSE * 2.0**task.attempts, LONGEST_PAUSES[task.what])
         self.store.put_off(task, pause, error if isinstance(error, BlurfitError) else None)
         _log.warning("%s is tried again in %g s: %s", _named(task), pause, error)
 

@@ -51,7 +51,7 @@ from blurfit.learning.sums import Screen, block_sums, rows_that_add_exactly
 from blurfit.messages.submissions import KIND_OF, ROLES, Layout, Role, ShareLayout, sum_of_masks
 from blurfit.theory.planning import StageKind
 from blurfit_server.store import database
-from blurfit_server.store.database import courses, invitations, waves
+from blurfit_server.store.database import courses, invitations, joined, waves
 
 Numbers = AnyArray  # float64, or uint64 for shares
 CourseState = Literal["collecting", "paused", "held", "ended"]
@@ -535,6 +535,26 @@ def _awaits(connection: Connection, now: Standing) -> str | None:
     return course.document.databases[1].name if behind else None
 
 
+def _refuse_pairs(connection: Connection, course: Course, pairs: list[bytes]) -> None:
+    """Refuse to join invitations that are this database's own, or that are in links already."""
+
+    def count(table: sa.Table) -> int:
+        here = (table.c.course == course.key) & table.c.hash.in_(pairs)
+        query = sa.select(sa.func.count()).select_from(table).where(here)
+        return int(connection.scalar(query) or 0)
+
+    if own := count(invitations):
+        raise errors.ConflictError(
+            f"Invitations to join must be the other database's, and {own:,} of these are this "
+            "database's own. Join the file that the other database's administrator made."
+        )
+    if again := count(joined):
+        raise errors.ConflictError(
+            f"An invitation of the other database can be joined once, and {again:,} of these were "
+            "joined before. Ask the other database's administrator for new ones."
+        )
+
+
 class Courses(database.Transactions):
     """The courses of a store: open them, look at them, steer them."""
 
@@ -661,9 +681,22 @@ class Courses(database.Transactions):
 
     # ---- invitations
 
-    def invite(self, fingerprint: str, hashes: Iterable[bytes]) -> int:
-        """Keep the hashes of new invitations; how many were new is returned."""
+    def invite(self, fingerprint: str, hashes: Iterable[bytes], pairs: Iterable[bytes] = ()) -> int:
+        """Keep the hashes of new invitations, unless the other database's are not good.
+
+        Args:
+            fingerprint: of the course, or of one of its waves.
+            hashes: of invitations to this database; without any, only `pairs` are checked.
+            pairs: hashes of the other database's, each in one link with one of these.
+
+        Returns:
+            How many invitations to this database were new.
+
+        Raises:
+            ConflictError: if `pairs` has some of this database's own, or some that are in links.
+        """
         course, wanted = self.course(fingerprint), list(dict.fromkeys(hashes))
+        theirs = list(dict.fromkeys(pairs))
         if course.document.first().admission != "invited":
             raise errors.InfeasibleError(
                 "The agreement lets anyone take part, so nobody needs an invitation. To admit only "
@@ -675,8 +708,13 @@ class Courses(database.Transactions):
             here = (_i.course == course.key) & _i.hash.in_(wanted)
             known = set(connection.scalars(sa.select(_i.hash).where(here)))
             new = [{"course": course.key, "hash": one} for one in wanted if one not in known]
+            if theirs and (new or not wanted):  # else the same request has come again
+                _refuse_pairs(connection, course, theirs)
             if new:
                 connection.execute(database.insert_if_absent(connection, invitations), new)
+            if theirs and wanted:
+                rows = [{"course": course.key, "hash": pair} for pair in theirs]
+                connection.execute(database.insert_if_absent(connection, joined), rows)
         return len(new)
 
     def unused_invitations(self, fingerprint: str) -> int:

@@ -16,6 +16,7 @@ put back (`docs/theory/one-release.md`, damaged files).
 | `withdrawn` | those of them whose submissions were withdrawn |
 | `blocks` | submissions as they came, some hundreds in a row, with their sums and a checksum |
 | `invitations` | hashes of those that nobody has used; using one removes it |
+| `joined` | hashes of the other database's, which are in one link with one of these |
 | `verdicts` | whose proofs, where there are proofs, have been looked at, and what was found |
 | `signatures` | of what was published, by whichever key |
 | `outbox` | what is still to be done, or to be told to the other database |
@@ -553,6 +554,13 @@ invitations = sa.Table(
     sa.Column("hash", sa.LargeBinary, primary_key=True),
     sqlite_with_rowid=False,
 )
+joined = sa.Table(
+    "joined",
+    metadata,
+    sa.Column("course", _Key, primary_key=True),
+    sa.Column("hash", sa.LargeBinary, primary_key=True),
+    sqlite_with_rowid=False,
+)
 verdicts = sa.Table(
     "verdicts",
     metadata,
@@ -625,7 +633,10 @@ def _create_tables(connection: Connection) -> None:
 
 # What a store holds changed until the first release: a store from before is refused.
 MIGRATIONS: tuple[tuple[str, Callable[[Connection], None]], ...] = (
-    ("create the tables of courses and of waves that release sums", _create_tables),
+    (
+        "create the tables of courses, of waves that release sums and of joined invitations",
+        _create_tables,
+    ),
 )
 _ONE_MIGRATOR = 0x626C7572  # "blur": the advisory lock that services starting together wait for
 
@@ -661,6 +672,8 @@ def migrate(connection: Connection) -> None:
 # ---- the outbox
 
 What = Literal["advance", "tell", "sign"]
+# Seconds before a task that failed is tried again, at most.
+LONGEST_PAUSES: dict[What, int] = {"advance": 60, "tell": 60, "sign": 3600}
 _o = outbox.c
 _PENDING = (
     sa.select(
@@ -669,7 +682,11 @@ _PENDING = (
         courses.c.fingerprint,
         _o.wave,
         _o.attempts,
-        (_o.next - Clock()).label("seconds"),
+        # A longer pause was written by a clock that was ahead. Without an attempt, it is a date.
+        sa.case(
+            ((_o.attempts > 0) & (_o.next - Clock() > sa.case(LONGEST_PAUSES, value=_o.what)), 0),
+            else_=_o.next - Clock(),
+        ).label("seconds"),
         sa.func.coalesce(courses.c.closes <= Clock(), sa.false()).label("past"),
     )
     .join(courses, courses.c.key == _o.course)

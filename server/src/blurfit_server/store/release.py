@@ -419,18 +419,14 @@ def _published(connection: Connection, wave: Collection, column: sa.Column[Any])
 def refuse_if_handed_over(connection: Connection, wave: Collection) -> None:
     """Refuse to release a collection whose release was left to a file."""
     if (place := _text(connection, wave.key, _w.handed_over)) is not None:
-        raise InfeasibleError(
-            f"This collection was exported to {place!r}, and its model is learned from that file "
-            "(`blurfit learn`). Another one from here could be of other people, and the two would "
-            "give away whom they differ in."
-        )
+        raise _handed_over(place)
 
 
-def _handed_over(place: str | None) -> ConflictError:
-    return ConflictError(
-        f"This collection was exported to {place!r}, and is not exported again: models learned "
-        "from two copies, each with other files, would give away whom they differ in. Learn from "
-        "that file, wherever it is now."
+def _handed_over(place: str | None) -> InfeasibleError:
+    return InfeasibleError(
+        f"This collection was exported to {place!r}, and is neither published nor exported again: "
+        "models from here and from there, each with other files, would give away whom they differ "
+        "in. Learn from that file, wherever it is now (`blurfit learn`)."
     )
 
 
@@ -730,15 +726,10 @@ class Publishing(Sharing):
                     "Whoever learned from an exported file, and again from another export of it, "
                     "would draw that noise twice for the same people."
                 )
-            if row.handed_over not in (None, place):
-                raise ConflictError(
-                    f"Expected {place!r} to be {row.handed_over!r}, where this collection was "
-                    "exported before: models learned from two exports, each with other files, "
-                    "would give away whom they differ in. Learn from that file."
-                )
+            is_there = not row.handed_in or Path(place).with_name(row.handed_in).exists()
+            if row.handed_over not in (None, place) or not is_there:
+                raise _handed_over(row.handed_over)
             if row.handed_in is not None:
-                if not Path(place).with_name(row.handed_in).exists():
-                    raise _handed_over(row.handed_over)
                 self._record_export(wave, row.handed_in)
                 return None, row.handed_in
             if self.record_of(wave).find() is not None:

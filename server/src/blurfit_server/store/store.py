@@ -114,12 +114,13 @@ def restore(source: Path, out: Path, *, original_lost: bool = False) -> Copied:
     """Make a store at `out`, which must be new, from a backup; see above for what is closed."""
     with _unfinished(out) as part:
         with closing(_opened(source)) as connection:
-            if _plain_setting(connection, _MARK) is None:
+            connection.execute("VACUUM INTO ?", (str(part),))
+        with database.Transactions(part) as store:
+            store.write(database.migrate)  # or a sentence about another version
+            if store.read(_setting, _MARK) is None:
                 raise InvalidValueError(
                     f"Expected {str(source)!r} to be a file that `blurfit backup` wrote."
                 )
-            connection.execute("VACUUM INTO ?", (str(part),))
-        with database.Transactions(part) as store:
             closed = store.write(_close, out, original_lost=original_lost)
             store.write(_set, _MARK, None)
         found = _checked(part)
@@ -320,15 +321,7 @@ def _is_store(place: Path, identity: bytes) -> bool:
         return False
     try:
         with closing(_opened(place)) as there:
-            return _plain_setting(there, _IDENTITY) in (None, identity)
+            row = there.execute("SELECT value FROM settings WHERE name = 'identity'").fetchone()
+            return row is None or bytes(row[0]) == identity
     except (InvalidValueError, sqlite3.Error):
         return True  # damaged: whoever mends it would have a second store
-
-
-def _plain_setting(connection: sqlite3.Connection, name: str) -> bytes | None:
-    try:
-        query = "SELECT value FROM settings WHERE name = ?"
-        row = connection.execute(query, (name,)).fetchone()
-    except sqlite3.OperationalError:  # no such table
-        return None
-    return None if row is None else bytes(row[0])

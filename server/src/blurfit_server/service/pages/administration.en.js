@@ -231,6 +231,7 @@ export default {
   "invite.tokens": "the bare invitations, for the other database to join",
   "invite.join": "The other database’s invitations",
   "invite.join.hint": "The file that it made: each link then carries one of either. Without it, people cannot send to both.",
+  "invite.other": "This is not the file of invitations that the other database made for this survey. Choose that file: its first line names the survey.",
   "invite.few": "The file has {have} invitations, and {want} are needed.",
   "invite.make": "Make them",
   "invite.group": "group {group}",

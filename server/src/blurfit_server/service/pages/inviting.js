@@ -12,7 +12,8 @@ import { box, complain, list, numberIn } from "./questions.js";
 import { inWords } from "./texts.js";
 import { groupOf, shares } from "./waves.js";
 
-const [AT_ONCE, MOST, PAUSE] = [10_000, 1_000_000, 2_000]; // hashes in a request, in all; milliseconds
+const [AT_ONCE, MOST, PAUSE] = [5_000, 1_000_000, 2_000]; // hashes in a request, in all; milliseconds
+const TO_JOIN = "blurfit-invitations"; // before fingerprint and database, in the first line of a file to join
 const KINDS = ["links", "csv", "qr", "tokens"]; // the last for the other database to join
 
 /** Ask how many and as what, make them, and hand them out as a file. */
@@ -37,14 +38,21 @@ export function invite({ token, path, name, agreement }) {
     make.disabled = true;
     await attempt(async () => {
       const { wave } = agreement;
-      let others = isShared && file.files.length ? tokensIn(await file.files[0].text()) : null;
+      const firstLine = (isOwn) => `${TO_JOIN}:${name}:${isOwn === isFirst(agreement) ? "first" : "second"}`;
+      const text = isShared && file.files.length ? await file.files[0].text() : null;
+      if (text !== null && text.split("\n", 1)[0].trim() !== firstLine(false)) throw new Error(t("invite.other"));
+      let others = text === null ? null : tokensIn(text);
       const values = others && { have: number(others.length), want: number(wanted) };
       if (others && others.length < wanted) throw new Error(t("invite.few", values));
       others = others && (await byGroup(others.slice(0, wanted), wave));
+      const pairs = await hashesOf(others?.flat() ?? []);
+      await keep([], pairs, path, token); // are they the other's, and new?
       const tokens = await byGroup(await madeFor(wanted, wave, others), wave);
-      await keep(tokens.flat(), path, token);
+      await keep(await hashesOf(tokens.flat()), pairs, path, token);
       const groups = wave ? tokens.flatMap((some, i) => some.map(() => i + 1)) : null;
-      await hand(kind.querySelector("select").value, joined(tokens.flat(), others?.flat(), agreement), name, groups, agreement);
+      const heading = isShared && !others ? `${firstLine(true)}\n` : "";
+      const made = joined(tokens.flat(), others?.flat(), agreement);
+      await hand(kind.querySelector("select").value, made, name, groups, heading, agreement.schema);
     });
     shown.close();
   });
@@ -71,11 +79,16 @@ async function byGroup(tokens, wave) {
   return wave.people.map((_, i) => tokens.filter((_one, at) => groups[at] === i + 1));
 }
 
-async function keep(tokens, path, token) {
-  for (let start = 0; start < tokens.length; start += AT_ONCE) {
-    const some = tokens.slice(start, start + AT_ONCE);
-    const hashes = await Promise.all(some.map((one) => sha256(bytesOf(one))));
-    const body = JSON.stringify({ hashes });
+/** Sorted: the service does not learn which are joined with which. */
+async function hashesOf(tokens) {
+  return (await Promise.all(tokens.map((one) => sha256(bytesOf(one))))).sort();
+}
+
+/** Let the service keep hashes of its own invitations, each joined with one of `pairs`. */
+async function keep(own, pairs, path, token) {
+  for (let start = 0; start < Math.max(own.length, pairs.length); start += AT_ONCE) {
+    const [hashes, theirs] = [own, pairs].map((all) => all.slice(start, start + AT_ONCE));
+    const body = JSON.stringify({ hashes, pairs: theirs });
     await patiently(() => ask(`${path}/invitations`, { method: "POST", body, token }));
   }
 }
@@ -106,13 +119,16 @@ function tokensIn(text) {
 }
 
 /** In the order of the agreement's databases, wherever this page comes from. */
-export function joined(tokens, others, { databases }) {
+export function joined(tokens, others, agreement) {
   if (!others) return tokens;
-  const isFirst = databases[0].url === location.origin;
-  return tokens.map((own, i) => (isFirst ? `${own},${others[i]}` : `${others[i]},${own}`));
+  return tokens.map((own, i) => (isFirst(agreement) ? `${own},${others[i]}` : `${others[i]},${own}`));
 }
 
-async function hand(kind, made, name, groupOfEach, agreement) {
+function isFirst({ databases }) {
+  return databases[0].url === location.origin;
+}
+
+async function hand(kind, made, name, groupOfEach, heading, schema) {
   const order = [...made.keys()];
   // those to a plan by their letters, an order that has nothing to do with their groups
   if (groupOfEach) order.sort((a, b) => (made[a] < made[b] ? -1 : 1));
@@ -122,9 +138,9 @@ async function hand(kind, made, name, groupOfEach, agreement) {
   const rows = [groups ? "number,group,link" : "number,link", ...links.map((one, i) => `${named(i)},"${one}"`)];
   const contents = {
     links: () => ["invitations.txt", "text/plain", links.map((one) => `${one}\n`).join("")],
-    tokens: () => ["invitations.txt", "text/plain", tokens.map((one) => `${one}\n`).join("")],
+    tokens: () => ["invitations.txt", "text/plain", heading + tokens.map((one) => `${one}\n`).join("")],
     csv: () => ["invitations.csv", "text/csv", rows.map((one) => `${one}\r\n`).join("")],
-    qr: async () => ["invitations.html", "text/html", await sheet(links, groups, agreement.schema)],
+    qr: async () => ["invitations.html", "text/html", await sheet(links, groups, schema)],
   };
   download(...(await contents[kind]()));
   const groupWords = groups ? h("p", t("invited.groups")) : null;
