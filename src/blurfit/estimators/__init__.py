@@ -41,6 +41,10 @@ _HOMES = {
 }
 
 
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
 def __getattr__(name: str) -> Any:
     """Import an estimator when it is first asked for: scikit-learn takes a second."""
     if name not in _HOMES:
