@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 import blurfit
+from blurfit import estimators
 
 SOURCE = Path(blurfit.__file__).parent
 MODULES = sorted(SOURCE.rglob("*.py"))
-MAY_DRAW_NOISE = {"contributor", "randomness", "simulation", "forecast"}
+MAY_DRAW_NOISE = {"input_perturbation", "contributor", "randomness", "simulation", "forecast"}
 # Tokens, and pauses that are spread out: random, but no noise.
 MAY_DRAW_NOISE |= {"protocol"}
 # NumPy's generator under a key that simulations hand it: it asks for no bits of its own.
@@ -107,6 +108,7 @@ def test_all_is_what_the_package_offers() -> None:
     for name, module in offered.items():
         assert getattr(blurfit, name) is getattr(import_module(module), name)
     assert set(blurfit.__all__) <= set(dir(blurfit))
+    assert set(estimators.__all__) <= set(dir(estimators))
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = blurfit.nothing
 
