@@ -244,8 +244,8 @@ def _collect(
         task = progress.add_task("", total=len(people))
         for number, batch in _batches(agreed, people):
             under = _open_wave(client, agreed, number)
-            kind = "" if under.wave is None else f", wave {number}"
-            progress.update(task, description=f"{under.mechanism}{kind}: blur and send")
+            kind = "" if under.wave is None else f"wave {number}: "
+            progress.update(task, description=f"{kind}blur and send")
             if agreed.databases:
                 shared = share(under, batch.table)
                 client.submit(shared)

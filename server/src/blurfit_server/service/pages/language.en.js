@@ -68,7 +68,6 @@ export default {
   refuses: "This page refuses to go on",
   "refused.states": "The agreement does not hold together: {name} = {stated}. Do not take part; nothing has left this device.",
   "refused.other": "The agreement {expected} was expected, but the service sent {own}. It was changed on its way, or the link is wrong. Nothing has left this device.",
-  "refused.input": "What an agreement by “input” promises rests on a proof that no page can check. Nothing has left this device.",
   "refused.long": "The noise is longer than honest noise ever is. Clear the form and answer again.",
   "refused.noise": "The noise is too small: it does not keep ε = {epsilon}, δ = {delta}, which the agreement promises. Do not take part.",
   closed: "This survey has closed.",
