@@ -29,6 +29,7 @@ from blurfit.estimators.rows import (
     bounded_columns,
     by_formula,
     read_rows,
+    real_numbers,
     refuse_outside,
     refuse_unless_binary,
     warn_if_repeated,
@@ -278,7 +279,10 @@ class PerturbationEstimator(BaseEstimator):  # type: ignore[misc]
         positive(sample_weight_bound=bound)
         if SAMPLE_WEIGHT in {column.name for column in columns}:
             raise InvalidValueError(f"Expected no column that is called {SAMPLE_WEIGHT!r}.")
-        weights = np.asarray(sample_weight, dtype=np.float64)
+        try:
+            weights = real_numbers(sample_weight).astype(np.float64)
+        except (OverflowError, TypeError, ValueError):
+            weights = np.empty(0)
         fits = weights.shape == (len(values),)
         if not fits or not (np.isfinite(weights).all() and (weights >= 0).all()):
             raise InvalidValueError(

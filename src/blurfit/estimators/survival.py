@@ -94,11 +94,12 @@ class MomentPerturbationSurvival(MomentEstimator):
         table = {**records(values, columns), target.time: time, target.name: event}
         diaries = people is not None
         agreement = self.agreement_for(schema, count, diaries=diaries)
+        # before anything is spent: what is wrong with the rows shows here at the latest
+        clean = Totals(count, _sums(agreement, table, people), agreement.fingerprint)
         self._spend(agreement, count, None)
         caveats = () if self.random_state is None else (SEEDED,)
         for caveat in caveats:
             warn_caller(caveat)
-        clean = Totals(count, _sums(agreement, table, people), agreement.fingerprint)
         totals = blurred(agreement, clean, self._seeded())
         self.agreement_ = agreement
         self.moments_ = replace(moments_of(agreement, totals, held=True), caveats=caveats)
