@@ -43,6 +43,7 @@ Errors = Literal["robust", "classical"]
 ERRORS: tuple[Errors, ...] = ("robust", "classical")
 LARGEST_CONDITION = 1.0
 FALSE_ALARM = 0.001
+UNLIMITED = 1e3  # the standard error, in encoded units, of a coefficient that noise hides
 _UNEVEN = 3.0  # by which sampling variances are multiplied, for errors that spread unevenly
 
 
@@ -69,7 +70,10 @@ class Refusal(StrEnum):
 
 @dataclass(frozen=True)
 class Estimate:
-    """One number with its errors: standard_error² = sampling_error² + privacy_error²."""
+    """One number with its errors: standard_error² = sampling_error² + privacy_error².
+
+    Where the noise hides the number, errors are infinite and the interval is unlimited.
+    """
 
     name: str
     value: float
@@ -81,6 +85,16 @@ class Estimate:
     statistic: float
     p_value: float
 
+    @property
+    def is_hidden(self) -> bool:
+        """Whether the noise hides it."""
+        return math.isinf(self.standard_error)
+
+    def to_dict(self) -> dict[str, str | float | None]:
+        """Return its fields for JSON: None for what is infinite."""
+        fields = asdict(self).items()
+        return {k: None if isinstance(v, float) and math.isinf(v) else v for k, v in fields}
+
 
 @dataclass(frozen=True, eq=False)
 class Inference:
@@ -90,6 +104,10 @@ class Inference:
     their covariance; where `sampling` is robust, `classical` is what it would be if people spread
     evenly, or the curve were right. `r_squared` and `residual_variance` are corrected for the
     noise, and None for a curve, which has no such numbers; `condition` is κ.
+
+    `hidden` are the places of coefficients that noise hides. Their intervals are unlimited. In the
+    covariance their variance is `UNLIMITED`² in encoded units, so that whatever is made of them is
+    as unknown.
     """
 
     names: tuple[str, ...]
@@ -102,6 +120,7 @@ class Inference:
     condition: float
     uneven: bool
     classical: FloatArray | None = None
+    hidden: tuple[int, ...] = ()
 
     @classmethod
     def of(
@@ -126,7 +145,8 @@ class Inference:
             for name in ("coefficients", "sampling", "privacy", "classical")
             if document.get(name) is not None
         }
-        found = cls(**{**document, **arrays, "names": tuple(document["names"])})
+        places = {name: tuple(document.get(name, ())) for name in ("names", "hidden")}
+        found = cls(**{**document, **arrays, **places})
         size = len(found.names)
         shapes = [one.shape for one in arrays.values()]
         if shapes != [(size,), *[(size, size)] * (len(shapes) - 1)]:
@@ -146,9 +166,11 @@ class Inference:
         self, matrix: FloatArray, offset: FloatArray | float = 0.0, names: Sequence[str] = ()
     ) -> "Inference":
         """Return it after an affine map of the coefficients, which covariances follow."""
+        uses_hidden = matrix[:, list(self.hidden)].any(axis=1)
         return replace(
             self,
             names=tuple(names) or self.names,
+            hidden=tuple(np.flatnonzero(uses_hidden).tolist()),
             coefficients=matrix @ self.coefficients + offset,
             **{
                 name: matrix @ part @ matrix.T
@@ -200,6 +222,8 @@ class Inference:
         sampling, privacy = (
             float(combined @ part @ combined) for part in (self.sampling, self.privacy)
         )
+        if combined[list(self.hidden)].any():
+            privacy = math.inf
         return self._estimate(name, value, sampling, privacy, confidence)
 
     def estimates(self, confidence: float = 0.95) -> tuple[Estimate, ...]:
