@@ -135,7 +135,7 @@ def world(tmp_path_factory, propose) -> Blurfit:
         ("table moments.json income age", "declare bands"),
         ("table moments.json income --quantile 0.5", "declare Bands"),
         ("table moments.json --quantile 0.5", "a QUESTION"),
-        (f"{FIT} 'income ~ log(age)'", "a transformation needs the records themselves"),
+        (f"{FIT} 'income ~ log(age)'", "It needs the records themselves"),
         (f"{FIT} 'income ~ age:married'", "not in the release: it has products of two columns"),
         (f"{FIT} 'income ~ height'", "'height'"),
         (f"{FIT} 'income ~ age' --ridge -1", "ridge=-1.0"),
