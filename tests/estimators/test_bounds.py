@@ -82,7 +82,7 @@ def test_a_schemas_features_by_name_or_by_place() -> None:
     ("names", "message"),
     [
         (["age", "sex"], "`bounds` must name the columns of X: it is missing 'sex'."),
-        (["31", "m"], "it is missing column 1, column 2\\."),  # answers, where there is no heading
+        (["31", "m"], "it is missing column 1, column 2."),  # answers, where there is no heading
         ([], "it has 'age', which X lacks"),
     ],
 )
