@@ -373,6 +373,10 @@ def test_where_nothing_can_be_given_nothing_is_asked(visit, service, propose) ->
     visitor = visit()
     for address, words in (
         (f"{invited.fingerprint}#invitation={tokens.new_token()}", "This link has been used."),
+        (
+            f"{invited.fingerprint}#invitation={tokens.new_token()[:30]}",
+            "This link is not complete.",
+        ),
         (paused.fingerprint, "This survey is paused."),
         (invited.fingerprint, "You need an invitation"),
         (closed.fingerprint, "This survey has closed"),
