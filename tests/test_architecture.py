@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import blurfit
+from blurfit import estimators
 
 SOURCE = Path(blurfit.__file__).parent
 MODULES = sorted(SOURCE.rglob("*.py"))
@@ -107,6 +108,7 @@ def test_all_is_what_the_package_offers() -> None:
     for name, module in offered.items():
         assert getattr(blurfit, name) is getattr(import_module(module), name)
     assert set(blurfit.__all__) <= set(dir(blurfit))
+    assert set(estimators.__all__) <= set(dir(estimators))
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = blurfit.nothing
 

@@ -66,6 +66,23 @@ def test_hazards_and_curves_are_those_of_the_population() -> None:
     assert model.model_.plot(by="region").get_legend() is not None
 
 
+@seeded
+def test_curves_are_kaplan_and_meiers_where_events_are_counted_in_weeks() -> None:
+    """Seen before: events of week 26 were after week 26, and survival 0.8818 instead of 0.8750."""
+    generator = np.random.default_rng(3)
+    weeks = np.ceil(generator.exponential(26 / -np.log(0.875), 20_000))
+    frame = pd.DataFrame({"age": generator.uniform(20, 60, len(weeks))})
+    y = np.rec.fromarrays([weeks <= 52, np.minimum(weeks, 52)], names="arrest,week")
+    schema = Schema([Numeric("age", 20, 60)], TimeToEvent("week", "arrest", horizon=52, bands=4))
+    model = MomentPerturbationSurvival(bounds=schema, epsilon=5.0, random_state=0).fit(frame, y)
+    curve = model.model_.curve()
+    meier = [(weeks > edge).mean() for edge in (0, 13, 26, 39, 52)]  # nobody left without an event
+    np.testing.assert_allclose(curve["everybody"].survival, meier, atol=0.002)
+    table = curve.to_frame()
+    assert list(table.columns) == ["group", "time", "survival", "lower", "upper", "events"]
+    assert table["survival"].tolist() == curve["everybody"].survival.tolist()
+
+
 def test_what_is_promised_and_told() -> None:
     frame, y, _ = stays(20_000)
     with Budget(epsilon=2, delta=1e-5) as budget:

@@ -30,6 +30,19 @@ def test_hats_give_the_time_at_risk_in_each_band_exactly() -> None:
     np.testing.assert_allclose(found[:, bands + 1 :].sum(axis=1), event)
 
 
+@pytest.mark.parametrize(
+    ("horizon", "bands"), [(52.0, 4), (60.0, 12), (7.0, 7), (0.3, 3), (49, 48)]
+)
+def test_an_event_at_an_edge_belongs_to_the_band_that_ends_there(horizon, bands) -> None:
+    """Those of week 26 are among those until week 26, whatever floating point makes of 26."""
+    edges = np.linspace(0, horizon, bands + 1)
+    scaled = ((edges - horizon / 2) / (horizon / 2) + 1) / 2  # as an agreement's columns are
+    found = exits(scaled, np.ones(bands + 1), bands)[:, bands + 1 :]
+    assert found.argmax(axis=1).tolist() == [0, *range(bands)]
+    after = exits(scaled[:-1] + 1e-6, np.ones(bands), bands)[:, bands + 1 :]
+    assert after.argmax(axis=1).tolist() == list(range(bands))
+
+
 @pytest.mark.parametrize("bands", [2, 4, 8, 12, 48])
 def test_codes_are_short_and_never_at_more_than_a_right_angle(bands) -> None:
     codes = np.vstack([extreme_exits(bands)]) @ code_of(bands).T

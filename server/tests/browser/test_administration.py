@@ -8,13 +8,16 @@ from functools import partial
 
 import openpyxl
 import pytest
-from playwright.sync_api import Page, expect
+import zxingcpp
+from PIL import Image
+from playwright.sync_api import Browser, Page, expect
 
 from blurfit import Agreement, Numeric, Schema, perturb_table
 from blurfit import protocol as tokens
 from blurfit.agreement.plan import Plan
 from blurfit.learning.outlook import outlook
 from blurfit_server import Store
+from blurfit_server.cli.administer import written
 from blurfit_server.service.app import Service, in_a_thread
 
 from .conftest import Visitor, be_sure, enter, invitations
@@ -238,6 +241,15 @@ def test_invitations_as_a_table_as_codes_and_in_any_number(visit, service, surve
     assert service.store.unused_invitations(agreement.fingerprint) == 3
     sheet = made(2, "qr")
     assert sheet.count("<svg") == 2
+    start = f"{service.address}/c/{agreement.fingerprint}#invitation="
+    links = decoded(admin.context.browser, sheet)
+    assert [len(one.removeprefix(start)) for one in links] == [43, 43]
+    assert f"It opens {service.address}." in sheet
+    entry.get_by_role("button", name="Close…").click()
+    sure = admin.get_by_role("dialog", name="Close this survey")
+    few = "Only 0 of the 2,000 people needed have taken part: once this survey is closed, nothing"
+    expect(sure).to_contain_text(f"{few} can ever be published here.")
+    sure.get_by_role("button", name="Not now").click()
     assert len(made(12_000, "links").split()) == 12_000
     assert service.store.unused_invitations(agreement.fingerprint) == 12_005
     entry.get_by_role("button", name="Invite…").click()
@@ -245,6 +257,26 @@ def test_invitations_as_a_table_as_codes_and_in_any_number(visit, service, surve
     dialog.get_by_label("How many").fill("none")
     dialog.get_by_role("button", name="Make them").click()
     expect(dialog.get_by_text("Enter a whole number from 1 to 1,000,000.")).to_be_visible()
+
+
+def decoded(browser: Browser, sheet: str) -> set[str]:
+    """What a camera reads from a sheet of codes that is drawn at 96 dots an inch."""
+    with browser.new_page(viewport={"width": 800, "height": 1100}) as page:
+        page.set_content(sheet)
+        boxes = [one.bounding_box() for one in page.locator("svg").all()]
+        picture = Image.open(io.BytesIO(page.screenshot(full_page=True)))
+    assert {(round(box["width"]), round(box["height"])) for box in boxes} == {(189, 189)}  # 5 cm
+    codes = zxingcpp.read_barcodes(picture, formats=zxingcpp.BarcodeFormat.QRCode)
+    return {one.text for one in codes}
+
+
+@pytest.mark.parametrize("databases", [1, 2])
+def test_codes_that_the_command_writes_can_be_scanned(chromium, databases) -> None:
+    """Seen before: 1.5 cm in the corner of a box of 5 cm, of which none of 12 could be read."""
+    page = "https://survey.university.example/c/" + "a1" * 32
+    given = [",".join(tokens.new_token() for _ in range(databases)) for _ in range(12)]
+    sheet = written("qr", given, page)
+    assert decoded(chromium, sheet) == {f"{page}#invitation={one}" for one in given}
 
 
 def test_invitations_to_a_plan_are_in_groups_by_lot(visit, service, survey) -> None:

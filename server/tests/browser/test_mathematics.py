@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from dataclasses import asdict
 from typing import Any
 
@@ -678,3 +679,19 @@ def test_numbers_are_read_as_people_write_them(run) -> None:
     none = ["", "abc", "1,2,3.4.5", "1-2", "0x10", "Infinity", "1e", "--1", "12 kg"]
     body = "return given.filter((text) => !Number.isNaN(language.parseNumber(text, 'en')));"
     assert run("language", body, none) == []
+
+
+@pytest.mark.parametrize("databases", [(), DATABASES])
+def test_noise_with_twice_as_many_people_follows_from_that_of_each_person(run, databases) -> None:
+    """Seen before: "With twice as many people it is half of that". It falls by √2."""
+    schema = Schema([Binary("married")], Numeric("income", 0, 15_000_000))
+    shared = {"databases": databases, "proofs": False} if databases else {}
+    promise = {"epsilon": 1, "delta": 1e-6, "quorum": 2000, "admission": "invited"}
+    agreement = Agreement.propose(schema, **promise, **shared)
+    said = run("words", "return words.noiseInWords(JSON.parse(given));", agreement.to_json())
+    found = re.findall(r"(?:deviation of|people,) ([\d,]+)", said)
+    deviation, doubled = (float(one.replace(",", "")) for one in found)
+    of_databases = agreement.calibration.sigma**2 * 2 if agreement.database_noise else 0
+    each = agreement.calibration.sigma**2 / 2000
+    ratio = 0.5 * math.sqrt((4000 * each + of_databases) / (2000 * each + of_databases))
+    assert doubled / deviation == pytest.approx(ratio, rel=0.06)  # of two digits

@@ -275,7 +275,7 @@ def test_the_promise_follows_what_is_edited(visit, service) -> None:
     page.get_by_label("δ of one submission").fill("0.000001")
     expect(promise).to_contain_text("could learn very little from a single submission")
     page.get_by_label("People needed").fill("100000000")
-    expect(promise).to_contain_text("With twice as many people it is half of that.")
+    expect(promise).to_contain_text("; with twice as many people, ")
     expect(page.get_by_role("button", name="Open this survey")).to_be_enabled()
 
 

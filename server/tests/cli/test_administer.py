@@ -43,8 +43,18 @@ def test_a_closed_collection_is_closed_for_good(
     blurfit, agreed, asked, as_administrator, database
 ) -> None:
     database.open(agreed)
-    closed = blurfit.done("close agreement.json", *as_administrator)
-    assert closed.stdout == "Closed with 0 contributions; nothing is published.\n"
+    for _ in range(2):  # nothing happened the first time
+        said = (
+            "20 more are needed. Once closed it stays closed, and nothing could ever be published"
+        )
+        blurfit.refused("close agreement.json", *as_administrator, says=said, code=4)
+    closed = blurfit.done("close agreement.json --anyway", *as_administrator)
+    assert closed.stdout == (
+        "Closed with 0 contributions, 20 too few: nothing can ever be published here.\n"
+    )
+    assert "Next:" not in closed.stderr
+    opened = blurfit.done("open agreement.json", *as_administrator)
+    assert (opened.stdout, "Next:" in opened.stderr) == (closed.stdout, False)
     (blurfit.folder / "people.csv").write_text("age,income\n1,2\n")
     blurfit.refused(
         "contribute agreement.json people.csv", *asked, says="No more answers are taken", code=4
@@ -156,10 +166,12 @@ def test_what_is_written_can_be_read(form) -> None:
 
 
 def test_codes_to_print() -> None:
-    page = written("qr", TOKENS, PAGE)
+    page = written("qr", TOKENS, PAGE, title="Pay & <hours>")
     assert page.count("<svg") == 2
     assert re.findall("<figcaption>(.*?)</figcaption>", page) == ["1", "2"]
     assert "one-token" not in page  # the code alone carries it
+    assert "<h1>Pay &amp; &lt;hours&gt;</h1>" in page
+    assert "https://first.example." in page
 
 
 # ---- steer
@@ -315,6 +327,7 @@ def test_a_collection_closes_at_its_date(
         let_pass(store, agreed.fingerprint)
     words = blurfit("status agreement.json", *asked).stdout
     assert words == (
-        "Closed since 2001-09-09 01:46:40 UTC with 0 contributions; nothing is published.\n"
+        "Closed since 2001-09-09 01:46:40 UTC with 0 contributions, 20 too few: nothing can ever "
+        "be published here.\n"
     )
     blurfit.refused("until agreement.json never", *as_administrator, says="closed for good", code=4)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from blurfit.data import FloatArray
-from blurfit.errors import InfeasibleError, InvalidValueError, axes
+from blurfit.errors import InfeasibleError, InvalidValueError, axes, optional
 from blurfit.learning.hazards import Curve, EventSums, LogRank
 from blurfit.learning.inference import Estimate, Inference
 from blurfit.model.summary import Section, Summary, cells, facts_of, probability
@@ -207,6 +207,10 @@ class Curves:
             each = (map(float, row) for row in zip(*columns, strict=True))
             found += [{"group": group} | dict(zip(names, row, strict=True)) for row in each]
         return found
+
+    def to_frame(self, confidence: float = 0.95) -> Any:
+        """Return `rows` as a pandas DataFrame."""
+        return optional("pandas").DataFrame(self.rows(confidence))
 
     def section(self, confidence: float = 0.95) -> Section:
         """Return them as a table of a summary."""

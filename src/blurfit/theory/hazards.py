@@ -4,7 +4,8 @@ Used if an agreement asks for a time and an event (`blurfit.agreement.mechanisms
 has features x, ‖x‖ ≤ ρ, and leaves observation at the time T in [0, 1] of the horizon, by the event
 (d = 1) or without it (d = 0). Time has K bands of equal length.
 
-    b(T): 0 except for the two knots around T, which share 1;  e: the indicator of the event's band
+    b(T): 0 except for the two knots around T, which share 1;  e: the indicator of the event's band,
+    to whose end it belongs: an event at an edge, as in week 26, is one "until 26"
     φ(T, d) = (b(T), d·e):  its sums over people are exposures and events by band, exactly
     a(T, d) = (√t·T, √t·(1 − T), √v·d, √(v + u)·(1 − d), √h·b(T), √u·d·e) = Cφ,  t + v + u + h = 1
     submitted: (α·T·xxᵀ, β·d·xxᵀ, w·a(T, d) ⊗ (c, x)),  α² + β² = 1
@@ -40,6 +41,7 @@ from blurfit.theory.forms import (
 )
 from blurfit.theory.moments import NEIGHBOURS, NUDGE, Neighbours
 
+AT_EDGE = 1e-9  # of a band: what floating point makes of a time at an edge is closer to it
 LEAST_BANDS, MOST_BANDS = 2, 48  # as in `blurfit.schema.columns`
 OF_TIME = 0.95  # α
 OF_EVENT = math.sqrt(1 - OF_TIME * OF_TIME)  # β
@@ -93,7 +95,9 @@ def exits(time: FloatArray, event: FloatArray, bands: int) -> FloatArray:
     [[0.0, 0.5, 0.5, 0.0, 1.0]]
     """
     at = np.clip(np.asarray(time, dtype=np.float64), 0.0, 1.0) * bands
-    band = np.minimum(at.astype(np.intp), bands - 1)[..., None]
+    edge = np.floor(at + 0.5)
+    at = np.where(np.abs(at - edge) < AT_EDGE, edge, at)
+    band = np.maximum(np.ceil(at).astype(np.intp) - 1, 0)[..., None]
     part = at[..., None] - band
     found = np.zeros((*at.shape, 2 * bands + 1))
     np.put_along_axis(found, band, 1 - part, axis=-1)

@@ -9,6 +9,7 @@ the other joins them with its own (`--join`), as the page for administrators doe
 import io
 from collections.abc import Sequence
 from dataclasses import replace
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import urlsplit
@@ -77,6 +78,8 @@ def open_collection(
     with at.database() as database:
         state = database.open(agreed, role=as_ or "whole", until=until)
     page = at.page("c", agreed.fingerprint)
+    if state["state"] not in (*OPEN, "held"):  # somebody opened it before, and it is over
+        return Answer(state | {"page": page}, state_in_words(state))
     words = f"{state_in_words(state)} The page for contributors: {page}"
     if agreed.databases:
         words += f"\n{_WITH_INVITATIONS if state['invited'] else _WITHOUT_INVITATIONS}"
@@ -129,7 +132,8 @@ def close(agreement: ExistingFile, at: Administered, *, anyway: bool) -> Answer:
     """Stop collecting, without publishing anything yet. This cannot be undone.
 
     Options:
-        anyway: Close even if the two databases hold too different people.
+        anyway: Close even below the quorum, so that nothing can ever be published, or if the two
+            databases hold too different people.
     """
     from blurfit.protocol import counts_at, refuse_if_uneven
 
@@ -142,11 +146,18 @@ def close(agreement: ExistingFile, at: Administered, *, anyway: bool) -> Answer:
     if agreed.databases and not anyway:
         refuse_if_uneven(agreed, counts_at(agreed))
     with at.database() as database:
+        state = database.status(agreed)
+        is_short = state["count"] < state["quorum"]
+        if is_short and not anyway and state["state"] in OPEN:
+            raise RefusedError(
+                f"{state_in_words(state)} Once closed it stays closed, and nothing could ever "
+                "be published here. Wait for more people, or close it with --anyway."
+            )
         state = database.close_collection(agreed)
     step = f"`blurfit publish {agreement} {at}` learns and publishes."
     if agreed.databases and state.get("awaits"):
         step = f"the first database publishes: {_publish_jointly(agreed, agreement)}"
-    return Answer(state, state_in_words(state), step)
+    return Answer(state, state_in_words(state), "" if is_short else step)
 
 
 @command("publish", f"{_AS_ADMINISTRATOR} --out model.json --moments moments.json")
@@ -244,6 +255,7 @@ def _change(what: str, agreement: Path, at: Administered, step: str) -> Answer:
 
 # ---- states in words
 
+OPEN = ("collecting", "paused")  # the states of a collection in which it can still be closed
 _WAVES = {
     "planned": "waits for {quorum:,}",
     "collecting": "has {count:,} of {quorum:,}",
@@ -275,6 +287,11 @@ def state_in_words(state: dict[str, Any]) -> str:
     if state["state"] == "closed" and state["sums"]:
         return f"Published, from {count:,} contributions: sums, and no model of them.{published}"
     since = "" if at is None else f" since {in_words(at)}"
+    if state["state"] == "closed" and missing > 0:
+        return (
+            f"Closed{since} with {count:,} contributions, {missing:,} too few: nothing can ever be "
+            "published here."
+        )
     return {
         "collecting": f"{came}, {needed}.{closes}",
         "paused": f"Paused with {count:,} contributions, {needed}.{closes}",
@@ -320,13 +337,19 @@ _FORM_OPTIONS = [
     click.Option([f"--{form}", "form"], flag_value=form, default="tokens", help=said)
     for form, (_, said) in _FORMS.items()
 ]
-_SHEET = """<!doctype html><meta charset="utf-8"><title>Invitations</title>
+_SHEET = """<!doctype html><meta charset="utf-8"><title>{title}</title>
 <style>
-body {{display: grid; grid-template-columns: repeat(auto-fill, 5cm); gap: 1cm}}
+body {{font: 10pt sans-serif}}
+main {{display: grid; grid-template-columns: repeat(auto-fill, 5cm); gap: 1cm}}
 figure {{margin: 0; break-inside: avoid; text-align: center}}
 svg {{width: 5cm; height: 5cm}}
 </style>
+<h1>{title}</h1>
+<p>Give each code to one person, who scans it with a phone and takes part once. It opens
+{site}.</p>
+<main>
 {codes}
+</main>
 """
 
 
@@ -403,7 +426,8 @@ def invite(
     pairs = joined(made, lot)
     groups = [lot.group_of(hashed(first)) for first, *_ in pairs] if len(lot.people) > 1 else []
     page = at.page("c", agreed.fingerprint)
-    text = written(form, list(map(",".join, pairs)), page, groups)
+    title = str(agreed.schema.about.title or "Invitations")
+    text = written(form, list(map(",".join, pairs)), page, groups, title=title)
     sentence = f"Wrote {count:,} {_FORMS[form][0]} to {out}."
     if addresses and len(made) == 1:
         text = f"{joining_line(agreed.fingerprint, roles[place])}\n{text}"
@@ -430,8 +454,22 @@ def invite(
     return Answer(facts, sentence)
 
 
-def written(form: str, tokens: Sequence[str], page: str, groups: Sequence[int] = ()) -> str:
-    """Return the file's text; `groups` are those of a plan's invitations.
+def written(
+    form: str,
+    tokens: Sequence[str],
+    page: str,
+    groups: Sequence[int] = (),
+    *,
+    title: str = "Invitations",
+) -> str:
+    """Write the text of a file of invitations.
+
+    Args:
+        form: One of `_FORMS`.
+        tokens: An invitation for each person; with two databases both, with a comma between them.
+        page: The address of the contributors' page.
+        groups: The group of each invitation to a plan.
+        title: What a sheet of codes is called.
 
     >>> print(written("links", ["abc"], "https://first.example/c/00"), end="")
     https://first.example/c/00#invitation=abc
@@ -450,11 +488,13 @@ def written(form: str, tokens: Sequence[str], page: str, groups: Sequence[int] =
     names = [
         f"{at}, group {groups[at - 1]}" if groups else f"{at}" for at in range(1, len(links) + 1)
     ]
-    return _SHEET.format(codes="\n".join(map(_code, names, links)))
+    codes = "\n".join(map(_code, names, links))
+    return _SHEET.format(title=escape(title), site=escape(page.partition("/c/")[0]), codes=codes)
 
 
 def _code(name: str, link: str) -> str:
-    picture = optional("segno").make(link, error="m", micro=False).svg_inline(border=4)
+    picture = optional("segno").make(link, error="m", micro=False)
+    picture = picture.svg_inline(border=4, omitsize=True)  # with a viewBox, so that CSS scales it
     return f"<figure>{picture}<figcaption>{name}</figcaption></figure>"
 
 

@@ -156,7 +156,7 @@ function buttons(status, agreement) {
     state === "collecting" && may("open") ? button(t("card.pause"), post(fingerprint, "pause")) : null,
     state === "paused" && may("open") ? button(t("card.resume"), post(fingerprint, "resume")) : null,
     isOpen && may("open") ? dateButton(`/collections/${fingerprint}`, status.closes) : null,
-    isOpen && may("open") ? button(t("card.close"), () => attempt(() => close(fingerprint, agreement))) : null,
+    isOpen && may("open") ? button(t("card.close"), () => attempt(() => close(status, agreement))) : null,
     isPublishable(status) && may("publish") ? publishing(status, agreement) : null,
     isOpen && count < quorum ? h("p.hint", t("card.below", { quorum: number(quorum) })) : null,
   ].filter(Boolean);
@@ -166,9 +166,10 @@ function buttons(status, agreement) {
 const isPublishable = ({ state, awaits, sums }) =>
   state === "published" || sums ? awaits !== null : awaits === null;
 
-/** Ask once more; where there are two databases, with how many each of them has. */
-async function close(fingerprint, { databases }) {
-  const before = databases.length ? await sidesInWords(fingerprint) : "";
+/** Ask once more: with what too few people mean, and with how many each of two databases has. */
+async function close({ fingerprint, count, quorum }, { databases }) {
+  const few = count < quorum ? `${t("close.few", { count: number(count), quorum: number(quorum) })} ` : "";
+  const before = few + (databases.length ? await sidesInWords(fingerprint) : "");
   confirmOnce("close", {}, post(fingerprint, "close"), before);
 }
 

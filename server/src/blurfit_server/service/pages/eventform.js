@@ -7,7 +7,7 @@ import { demand, finite } from "./checks.js";
 
 const [OF_TIME, MOST_BANDS, APART] = [0.95, 48, 0.5]; // apart: of two tables in a picture
 const OF_EVENT = Math.sqrt(1 - OF_TIME * OF_TIME);
-const [TIME, BAND, KNOT] = [0.28, 0.315, 0.16];
+const [TIME, BAND, KNOT, AT_EDGE] = [0.28, 0.315, 0.16, 1e-9];
 
 /** Refuse a target whose time is not asked for as it must be, and terms that do not go with it. */
 export function verifyExits(agreement) {
@@ -75,8 +75,9 @@ function codeOf(time, event, bands) {
   const knot = KNOT / bands;
   const happened = 1 - TIME - BAND - knot;
   const [hats, events] = [Array(bands + 1).fill(0), Array(bands).fill(0)];
-  const at = time * bands;
-  const band = Math.min(Math.floor(at), bands - 1);
+  const edge = Math.floor(time * bands + 0.5);
+  const at = Math.abs(time * bands - edge) < AT_EDGE ? edge : time * bands;
+  const band = Math.max(Math.ceil(at) - 1, 0); // an event at an edge belongs to the band that ends
   hats[band] = 1 - (at - band);
   hats[band + 1] = at - band;
   events[band] = event;

@@ -9,6 +9,7 @@ import { attempt, dialog, notNow, tell } from "./dialogs.js";
 import { number, t } from "./language.js";
 import { ask, download, h, labelled } from "./page.js";
 import { box, complain, list, numberIn } from "./questions.js";
+import { inWords } from "./texts.js";
 import { groupOf, shares } from "./waves.js";
 
 const [AT_ONCE, MOST, PAUSE] = [5_000, 1_000_000, 2_000]; // hashes in a request, in all; milliseconds
@@ -51,7 +52,7 @@ export function invite({ token, path, name, agreement }) {
       const groups = wave ? tokens.flatMap((some, i) => some.map(() => i + 1)) : null;
       const heading = isShared && !others ? `${firstLine(true)}\n` : "";
       const made = joined(tokens.flat(), others?.flat(), agreement);
-      await hand(kind.querySelector("select").value, made, name, groups, heading);
+      await hand(kind.querySelector("select").value, made, name, groups, heading, agreement.schema);
     });
     shown.close();
   });
@@ -127,7 +128,7 @@ function isFirst({ databases }) {
   return databases[0].url === location.origin;
 }
 
-async function hand(kind, made, name, groupOfEach, heading) {
+async function hand(kind, made, name, groupOfEach, heading, schema) {
   const order = [...made.keys()];
   // those to a plan by their letters, an order that has nothing to do with their groups
   if (groupOfEach) order.sort((a, b) => (made[a] < made[b] ? -1 : 1));
@@ -139,16 +140,16 @@ async function hand(kind, made, name, groupOfEach, heading) {
     links: () => ["invitations.txt", "text/plain", links.map((one) => `${one}\n`).join("")],
     tokens: () => ["invitations.txt", "text/plain", heading + tokens.map((one) => `${one}\n`).join("")],
     csv: () => ["invitations.csv", "text/csv", rows.map((one) => `${one}\r\n`).join("")],
-    qr: async () => ["invitations.html", "text/html", await sheet(links, groups)],
+    qr: async () => ["invitations.html", "text/html", await sheet(links, groups, schema)],
   };
   download(...(await contents[kind]()));
   const groupWords = groups ? h("p", t("invited.groups")) : null;
   tell(t("invited", { count: number(tokens.length) }), h("p", t("invited.kept")), groupWords);
 }
 
-/** A page to print: a code and a number for each person. An invitation must not leave the page before
+/** A page to print: what it is, and a code and a number for each person. An invitation must not leave the page before
  * it is given out, so its picture is made here. */
-async function sheet(links, groups) {
+async function sheet(links, groups, schema) {
   const { correction, generate, mode } = await import("./lean-qr.js");
   const options = { modes: [mode.ascii], minCorrectionLevel: correction.M, maxCorrectionLevel: correction.M };
   const caption = (i) => (groups ? `${i + 1}, ${t("invite.group", { group: groups[i] })}` : i + 1);
@@ -157,10 +158,15 @@ async function sheet(links, groups) {
     return `<figure>${picture}<figcaption>${caption(i)}</figcaption></figure>`;
   });
   const style =
-    "body{display:grid;grid-template-columns:repeat(auto-fill,5cm);gap:1cm;font:10pt sans-serif}" +
+    "body{font:10pt sans-serif}main{display:grid;grid-template-columns:repeat(auto-fill,5cm);gap:1cm}" +
     "figure{margin:0;break-inside:avoid;text-align:center}svg{width:5cm;height:5cm}";
-  return `<!doctype html><meta charset="utf-8"><title>${t("invite")}</title><style>${style}</style>${codes.join("\n")}\n`;
+  const title = escaped(schema.title === undefined ? t("invite") : inWords(schema.title));
+  const words = `<h1>${title}</h1><p>${escaped(t("invite.sheet", { site: location.origin }))}</p>`;
+  const head = `<!doctype html><meta charset="utf-8"><title>${title}</title><style>${style}</style>`;
+  return `${head}${words}<main>${codes.join("\n")}</main>\n`;
 }
+
+const escaped = (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
 
 /** A code as one path, with a quiet zone of four modules around it. */
 export function picturesque(code) {

@@ -265,10 +265,12 @@ export function noiseInWords(agreement) {
   const each = weights[INTERCEPT] * weights[target.name] * Math.SQRT2;
   // with noise of the databases themselves: `blurfit.theory.moments`
   const draws = agreement.database_noise ? Math.max(1, agreement.databases.length) : 0;
-  const onMean = (calibration.sigma * Math.sqrt(all / quorum + draws)) / each / all;
+  const onMean = (people) => (calibration.sigma * Math.sqrt(people / quorum + draws)) / each / people;
   const isShare = target.kind === "categorical" || isLabel(target);
   const half = target.kind === "categorical" ? 1 : isLabel(target) ? 0.5 : (target.upper - target.lower) / 2;
   const values = { people: number(all), target: isShare ? targetInWords(schema) : titleOf(target) };
-  if (isShare) return t("noise.share", { ...values, deviation: number(100 * half * onMean, 2) });
-  return t("noise.average", { ...values, deviation: measured(target, half * onMean, 2) });
+  const deviationOf = (people) => // of each person the noise stays the same
+    isShare ? number(100 * half * onMean(people), 2) : measured(target, half * onMean(people), 2);
+  const deviations = { deviation: deviationOf(all), doubled: deviationOf(2 * all) };
+  return t(isShare ? "noise.share" : "noise.average", { ...values, ...deviations });
 }
