@@ -122,8 +122,8 @@ def world(tmp_path_factory, propose) -> Blurfit:
             for to, typed, several in (
                 ("third", "--count 2 --both token.txt", "one of the agreement's two databases"),
                 ("third", "--count 2 --join theirs.txt", "one of the agreement's two databases"),
-                ("one", "--count 3 --join theirs.txt", "to hold 3 invitations of the other"),
-                ("two", "--count 2 --join pairs.txt", "to hold 2 invitations of the other"),
+                ("one", "--count 3 --join theirs.txt", "to begin with the line"),
+                ("two", "--count 2 --join pairs.txt", "to begin with the line"),
             )
             for file, words in (("two.json", several), ("agreement.json", "only one database"))
         ),

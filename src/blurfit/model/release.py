@@ -101,9 +101,12 @@ class PublishedMoments(PublishedFile, Asked):
             )
         self._require_quorum()
         sums = np.array(self.sums, dtype=np.float64)
-        if sums.shape != (self.agreement.form.width,) or not np.isfinite(sums).all():
+        (part,) = self.agreement.parts
+        largest = self.count * _MOST_STEPS * part.step
+        if sums.shape != (self.agreement.form.width,) or not (np.abs(sums) <= largest).all():
             raise errors.InvalidValueError(
-                f"Expected {self.agreement.form.width} finite sums, and got shape {sums.shape}."
+                f"Expected {self.agreement.form.width} sums up to {largest:g}, which is more than "
+                f"{self.count:,} people can send, and got shape {sums.shape}."
             )
         object.__setattr__(self, "sums", fixed(sums))
 
@@ -286,6 +289,7 @@ class PublishedMoments(PublishedFile, Asked):
         return cls(**common, sums=np.array(document.sums, dtype=np.float64))
 
 
+_MOST_STEPS = 2.0**52  # of the grid, for each person: numbers have 2⁵¹ at most, the noise fewer
 NO_ERRORS = (
     "the promise of mechanism='input' is for the weights alone, and standard errors would be a "
     "second release. Use mechanism='moment' where they are needed."
