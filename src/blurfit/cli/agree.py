@@ -31,6 +31,7 @@ from blurfit.agreement.terms import TERMS, Terms, require_together
 from blurfit.cli import _common as common
 from blurfit.cli._common import Answer, ExistingFile, NewFile, Out, Together, command
 from blurfit.errors import InfeasibleError, InvalidValueError
+from blurfit.wording import Message
 
 if TYPE_CHECKING:
     from blurfit.schema.imports import Imported
@@ -364,16 +365,18 @@ def _from_table(
             if found is not None:
                 reading.columns.append(bf.Numeric(name, *found, optional=unsaid))
             elif not talks:
-                reading.lacks(name, f"is a number: add --bounds {name} LOWEST HIGHEST")
+                reading.lacks(
+                    name, Message("is a number: add --bounds {name} LOWEST HIGHEST", name=name)
+                )
         elif kind == "choice" or name in levels:
             words = levels.get(name) or (_ask_levels(name, glance.choices[name]) if talks else "")
             choices = [word.strip() for word in words.split(",") if word.strip()]
             if choices:
                 reading.columns.append(bf.Categorical(name, choices, unsaid))
             elif not talks:
-                reading.lacks(name, f"has choices: add --levels {name} A,B,…")
+                reading.lacks(name, Message("has choices: add --levels {name} A,B,…", name=name))
         else:
-            reading.notes.append(f"Left out: {name!r}, which is text.")
+            reading.notes.append(Message("Left out: {name!r}, which is text.", name=name))
     names = [one.name for one in reading.columns]
     if target is None and talks and names:
         target = click.prompt("Which column is to be predicted", type=click.Choice(names), err=True)

@@ -186,9 +186,13 @@ def _require_more_records(records: int, dimension: int, name: str = "quorum") ->
     """n > d: with fewer records the noise leaves a direction without any curvature."""
     if records <= dimension:
         raise InfeasibleError(
-            f"Expected {name}={records} > dimension={dimension}: input perturbation has no "
-            f"guarantee below. The least {name} that works is {dimension + 1}; "
-            "mechanism='moment' works with any."
+            "Expected {name}={records} > dimension={dimension}: input perturbation has no "
+            "guarantee below. The least {name} that works is {dimension_2}; "
+            "mechanism='moment' works with any.",
+            name=name,
+            records=records,
+            dimension=dimension,
+            dimension_2=dimension + 1,
         )
 
 
@@ -209,14 +213,17 @@ def _strong_convexity(floor: float, spectrum: float, ridge: float) -> float:
     if ridge < 0:
         if -ridge >= spectrum:
             raise InfeasibleError(
-                f"Expected ridge={ridge:.6g} > {-spectrum:.6g}: more cannot be taken away, because "
-                "the noise is not certain to supply it. Raise the ridge, or set debias=False."
+                "Expected ridge={ridge:.6g} > {value:.6g}: more cannot be taken away, because "
+                "the noise is not certain to supply it. Raise the ridge, or set debias=False.",
+                ridge=ridge,
+                value=-spectrum,
             )
         convexity = floor * (1 + ridge / spectrum)
     if convexity <= 0:
         raise InfeasibleError(
-            f"Expected ridge={ridge:.6g} and the noise on q to give some curvature: without "
-            "noise on q (sigma_u=0) the ridge must be positive."
+            "Expected ridge={ridge:.6g} and the noise on q to give some curvature: without "
+            "noise on q (sigma_u=0) the ridge must be positive.",
+            ridge=ridge,
         )
     return convexity
 
@@ -313,8 +320,10 @@ def require_certifiable(delta: float) -> None:
     """Refuse a δ of which no share can be given away with certainty."""
     if delta < LEAST_DELTA:
         raise InfeasibleError(
-            f"Expected delta={delta!r} to be at least {LEAST_DELTA:g}: the tails from which the "
-            "noise follows are not certain below."
+            "Expected delta={delta!r} to be at least {least_delta:g}: the tails from which the "
+            "noise follows are not certain below.",
+            delta=delta,
+            least_delta=LEAST_DELTA,
         )
 
 

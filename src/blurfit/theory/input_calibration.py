@@ -83,9 +83,12 @@ def published_scales(setting: Setting, epsilon: float, delta: float) -> Scales:
     smoothness, zeta = setting.smoothness, setting.gradient_bound
     if n < least_quorum(delta):
         raise InfeasibleError(
-            f"Expected quorum={n} > 4·ln(8/delta) for rule='published' at delta={delta:g}. "
-            f"The least quorum that works is {least_quorum(delta)}; "
-            "rule='certified' has no such limit."
+            "Expected quorum={n} > 4·ln(8/delta) for rule='published' at delta={delta:g}. "
+            "The least quorum that works is {least_quorum}; "
+            "rule='certified' has no such limit.",
+            n=n,
+            delta=delta,
+            least_quorum=least_quorum(delta),
         )
     gamma = delta / 2
     v = 1 - 2 * math.sqrt(math.log(4 / gamma) / n)
@@ -252,8 +255,11 @@ def kept_by_input(
 def _promise(holds: bool, promised: ModelGuarantee, culprit: str) -> None:
     if not holds:
         raise NotCertifiedError(
-            f"The noise does not keep epsilon={promised.epsilon:g}, delta={promised.delta:g}: "
-            f"{culprit} is too small. Do not send anything blurred with it."
+            "The noise does not keep epsilon={epsilon:g}, delta={delta:g}: "
+            "{culprit} is too small. Do not send anything blurred with it.",
+            epsilon=promised.epsilon,
+            delta=promised.delta,
+            culprit=culprit,
         )
 
 
@@ -315,7 +321,7 @@ def calibrate(
     one_of(RULES, rule=rule)
     if alpha > 1:
         raise InvalidValueError(
-            f"Expected alpha={alpha!r} <= 1: it only ever strengthens the promise."
+            "Expected alpha={alpha!r} <= 1: it only ever strengthens the promise.", alpha=alpha
         )
     setting = Setting(dimension, quorum, q_bound, p_bound, weight_bound, neighbours)
     target = ModelGuarantee(alpha * epsilon, delta, neighbours, 1)
@@ -325,7 +331,9 @@ def calibrate(
         for name, value in given.items():
             if value is not None:
                 raise InvalidValueError(
-                    f"Expected no {name}={value!r} with rule='published': it has no such parameter."
+                    "Expected no {name}={value!r} with rule='published': it has no such parameter.",
+                    name=name,
+                    value=value,
                 )
         return _calibrate_published(setting, target, own_delta)
     if split is not None:
@@ -334,8 +342,9 @@ def calibrate(
         inside_unit_interval(local_share=local_share)
         if local_epsilon is None:
             raise InvalidValueError(
-                f"Expected local_epsilon with local_share={local_share!r}: without a local target "
-                "there is nothing to share."
+                "Expected local_epsilon with local_share={local_share!r}: without a local target "
+                "there is nothing to share.",
+                local_share=local_share,
             )
     choice = certified.choose(
         setting,

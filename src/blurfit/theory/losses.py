@@ -92,7 +92,9 @@ def paired(features: ArrayLike, target: ArrayLike) -> tuple[FloatArray, FloatArr
     if x.ndim not in (1, 2) or x.shape[-1] == 0 or y.shape != x.shape[:-1]:
         raise InvalidValueError(
             "Expected features of shape (d,) with one number as target, or (n, d) with (n,), "
-            f"and got {x.shape} with {y.shape}."
+            "and got {shape} with {shape_2}.",
+            shape=x.shape,
+            shape_2=y.shape,
         )
     return x, y
 
@@ -103,11 +105,13 @@ def numbers(**named: ArrayLike) -> FloatArray:
     try:
         array = np.asarray(given)
     except ValueError:
-        raise InvalidValueError(f"Expected {name} to be an array of numbers.") from None
+        raise InvalidValueError("Expected {name} to be an array of numbers.", name=name) from None
     if array.dtype.kind not in "biuf":
         raise InvalidValueError(
-            f"Expected {name} to be an array of real numbers, and got dtype {array.dtype}; "
-            "encode words as numbers first."
+            "Expected {name} to be an array of real numbers, and got dtype {dtype}; "
+            "encode words as numbers first.",
+            name=name,
+            dtype=array.dtype,
         )
     return array.astype(np.float64, copy=False)
 
@@ -122,7 +126,7 @@ def refuse_first(bad: Any, what: str, remedy: str) -> None:
     bad = np.atleast_1d(bad)
     if bad.any():
         row = int(bad.argmax())
-        raise InvalidValueError(f"Row {row} has {what} {remedy}.")
+        raise InvalidValueError("Row {row} has {what} {remedy}.", row=row, what=what, remedy=remedy)
 
 
 class Quadratic(NamedTuple):
@@ -176,7 +180,9 @@ def value(terms: Quadratic, weights: ArrayLike) -> FloatArray:
     w = numbers(weights=weights)
     if w.shape != terms.q.shape[-1:]:
         raise InvalidValueError(
-            f"Expected weights of shape {terms.q.shape[-1:]}, one per feature, and got {w.shape}."
+            "Expected weights of shape {shape}, one per feature, and got {shape_2}.",
+            shape=terms.q.shape[-1:],
+            shape_2=w.shape,
         )
     result: FloatArray = (terms.q @ w) ** 2 / 2 - terms.p @ w + terms.s
     return result
@@ -196,7 +202,10 @@ def check_bounds(loss: QuadraticLoss, features: ArrayLike, target: ArrayLike) ->
     for name, term, shape in (("q", q, x.shape), ("p", p, x.shape), ("s", s, x.shape[:-1])):
         if term.shape != shape:
             raise InvalidValueError(
-                f"Expected {name} of shape {shape}, and terms() gave {term.shape}."
+                "Expected {name} of shape {shape}, and terms() gave {shape_2}.",
+                name=name,
+                shape=shape,
+                shape_2=term.shape,
             )
     q, p = np.atleast_2d(q), np.atleast_2d(p)
     q_norm, p_norm = row_norms(q), row_norms(p)
@@ -324,9 +333,10 @@ class LogisticLoss:
             reach_of(self.feature_bound, self.weight_bound)
         elif self.approximation != "taylor":
             raise InvalidValueError(
-                f"Expected weight_bound with approximation={self.approximation!r}, which is fitted "
+                "Expected weight_bound with approximation={approximation!r}, which is fitted "
                 "over |w·x| <= weight_bound * feature_bound; give it, or choose "
-                "approximation='taylor'."
+                "approximation='taylor'.",
+                approximation=self.approximation,
             )
 
     @cached_property
