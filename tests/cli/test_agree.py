@@ -40,9 +40,8 @@ def agree(blurfit):
 def test_every_option_reaches_the_agreement(agree, tmp_path) -> None:
     result = agree(
         LABEL,
-        *["--epsilon", "2", "--delta", "1e-5", "--quorum", "3000", "--loss", "logistic"],
-        *["--mechanism", "input", "--neighbours", "zero-out", "--no-debias"],
-        *["--weight-bound", "2.5", "--l1", "0.5", "--l2", "0.25"],
+        *["--epsilon", "2", "--delta", "1e-5", "--quorum", "3000"],
+        *["--neighbours", "zero-out", "--constant", "0.8"],
         *["--local-epsilon", "9", "--local-delta", "1e-4", "--out", "other.json", "--json"],
     )
     assert result.returncode == 0, result.stderr
@@ -51,13 +50,8 @@ def test_every_option_reaches_the_agreement(agree, tmp_path) -> None:
         epsilon=2.0,
         delta=1e-5,
         quorum=3000,
-        loss="logistic",
-        mechanism="input",
         neighbours="zero-out",
-        debias=False,
-        weight_bound=2.5,
-        l1=0.5,
-        l2=0.25,
+        constant=0.8,
         local_epsilon=9.0,
         local_delta=1e-4,
     )
@@ -66,10 +60,8 @@ def test_every_option_reaches_the_agreement(agree, tmp_path) -> None:
     assert json.loads(result.stdout) == {
         "agreement": "other.json",
         "fingerprint": expected.fingerprint,
-        "mechanism": "input",
         "epsilon": 2.0,
         "delta": 1e-5,
-        "caveats": [],
         "neighbours": "zero-out",
         "quorum": 3000,
         "trust": "one",

@@ -30,34 +30,32 @@ import numpy as np
 from msgspec import UNSET, Meta, Struct, UnsetType, structs
 
 from blurfit.agreement.mechanisms import (
-    MOMENT,
-    PERTURBATIONS,
     Lot,
-    Perturbation,
     Wave,
     WaveDocument,
+    contract,
+    exact_numbers,
     form_of,
+    number_runs,
+    require_enough,
 )
 from blurfit.agreement.numbers import (
     DISCRETE_SHARE,
-    LATTICE_SHARE,
     LEAST_RATIO,
     MOST_RATIO,
     Grid,
     NumberRun,
-    Objective,
     Proving,
     PublicWeights,
     multiplied,
     promised_in_all,
 )
-from blurfit.agreement.statement import as_html, caveats_of, plot
+from blurfit.agreement.statement import as_html, plot
 from blurfit.agreement.terms import (
     Admission,
     Database,
     Factors,
     LaterTerms,
-    Mechanism,
     Terms,
     Trust,
     require_rules,
@@ -69,8 +67,6 @@ from blurfit.messages.submissions import Layout, ShareKind, ShareLayout
 from blurfit.schema.columns import Question, TimeToEvent
 from blurfit.schema.schema import Schema
 from blurfit.theory.forms import Form
-from blurfit.theory.input_calibration import InputCalibration
-from blurfit.theory.losses import LogisticLoss, SquaredLoss
 from blurfit.theory.maps import Announced
 from blurfit.theory.moments import MomentCalibration, at_most
 from blurfit.theory.planning import StageKind
@@ -281,9 +277,9 @@ class AgreementDocument(LaterTerms, frozen=True, kw_only=True, forbid_unknown_fi
     version: Literal[1]
     fingerprint: Fingerprint | UnsetType = UNSET
     schema: dict[str, Any]
-    mechanism: Mechanism
+    mechanism: Literal["moment"]
     weights: dict[str, float] | None
-    objective: Objective | None
+    objective: None
     calibration: dict[str, Any]
     grid: Grid
     databases: tuple[Database, ...]
@@ -298,8 +294,7 @@ class Agreement(Fingerprinted):
     The promise to the people in what is published is `calibration.model`, the one about a single
     submission `calibration.local`. Make one with `Agreement.propose`.
 
-    `weights` are the public weights of the columns (moment), `objective` what the one model
-    minimises (input): an agreement has one of them. `databases` are the two between which trust is
+    `weights` are the public weights of the columns. `databases` are the two between which trust is
     shared, first and second; there are none if one database collects everything. `wave` is its
     place in a plan, if there is one: a later wave has a map instead of weights. All else is as in
     `blurfit.agreement.terms.Terms`, which describes it.
@@ -311,10 +306,9 @@ class Agreement(Fingerprinted):
     DOCUMENT = AgreementDocument
 
     schema: Schema
-    calibration: InputCalibration | MomentCalibration
+    calibration: MomentCalibration
     grid: Grid
     weights: PublicWeights | None = None
-    objective: Objective | None = None
     databases: tuple[Database, ...] = ()
     wave: Wave | None = None
     admission: Admission = "invited"
@@ -345,7 +339,7 @@ class Agreement(Fingerprinted):
                 "of honest people already, and more may be waited for.",
                 colluders=chosen.colluders,
             )
-        found = cls(**PERTURBATIONS[chosen.mechanism].contract(schema, chosen))
+        found = cls(**contract(schema, chosen))
         refuse_unless_blurrable(found.parts)
         if found.proofs:
             Proving.of(found, proposed=True)  # is refused where it could prove nothing
@@ -363,17 +357,15 @@ class Agreement(Fingerprinted):
         plan; a later one has its map, for which noise is calibrated.
         """
         require_together(terms, waves=True)
-        found = cls(**MOMENT.contract(schema, terms, wave, stated))
+        found = cls(**contract(schema, terms, wave, stated))
         refuse_unless_blurrable(found.parts)
         return found
 
     def __repr__(self) -> str:
         promised = f"epsilon={at_most(self.epsilon, 6)}, delta={at_most(self.delta, 6)}"
-        if caveats_of(self):
-            promised = "nothing is promised"
         return (
             f"<Agreement {self.fingerprint[:12]}: {self.schema.target.name!r} by "
-            f"{len(self.schema.features)} columns, {self.mechanism}, {promised}, "
+            f"{len(self.schema.features)} columns, {promised}, "
             f"quorum={self.quorum:,}>"
         )
 
@@ -383,21 +375,6 @@ class Agreement(Fingerprinted):
     def plot(self, ax: Any = None) -> Any:
         """Draw how well one answer could be told from another: `blurfit.agreement.statement`."""
         return plot(self, ax)
-
-    @property
-    def mechanism(self) -> Mechanism:
-        """What is blurred: "moment" (products of all columns) or "input" (q and p)."""
-        return self.calibration.mechanism
-
-    @property
-    def perturbation(self) -> Perturbation:
-        """The mechanism itself."""
-        return PERTURBATIONS[self.mechanism]
-
-    @property
-    def shows_sums(self) -> bool:
-        """Whether the blurred sums are published, and not only a model."""
-        return self.mechanism == "moment"
 
     @property
     def questions(self) -> tuple[Question, ...]:
@@ -432,8 +409,8 @@ class Agreement(Fingerprinted):
 
     @property
     def epsilon(self) -> float:
-        """ε of what is published, what is kept back for weights on a lattice included."""
-        return promised_in_all(self.calibration.model.epsilon, LATTICE_SHARE[self.mechanism])
+        """ε of what is published."""
+        return promised_in_all(self.calibration.model.epsilon, 0.0)
 
     @property
     def delta(self) -> float:
@@ -441,9 +418,9 @@ class Agreement(Fingerprinted):
         return promised_in_all(self.calibration.model.delta, DISCRETE_SHARE)
 
     @property
-    def mu(self) -> float | None:
-        """The exact Gaussian privacy of what is published; of `input` only (ε, δ) is known."""
-        return self.calibration.mu if isinstance(self.calibration, MomentCalibration) else None
+    def mu(self) -> float:
+        """The exact Gaussian privacy of what is published."""
+        return self.calibration.mu
 
     @property
     def database_draws(self) -> int:
@@ -468,17 +445,8 @@ class Agreement(Fingerprinted):
 
     @cached_property
     def form(self) -> Form:
-        """How a record becomes the numbers that are sent, for `moment`."""
-        if self.mechanism == "input":
-            raise InfeasibleError("mechanism='input' sends q and p, and has no joint form.")
+        """How a record becomes the numbers that are sent."""
         return form_of(self.schema, self.weights, self.wave, self)
-
-    @cached_property
-    def loss(self) -> SquaredLoss | LogisticLoss:
-        """The loss that turns an encoded record into q and p, for `input`."""
-        if self.objective is None or not isinstance(self.calibration, InputCalibration):
-            raise InfeasibleError("mechanism='moment' has no loss: models are chosen afterwards.")
-        return self.objective.function(self.calibration.setting.weight_bound)
 
     # ---- the course of one wave: see `blurfit.agreement.plan.Agreed`
 
@@ -523,7 +491,7 @@ class Agreement(Fingerprinted):
     @cached_property
     def parts(self) -> tuple[NumberRun, ...]:
         """The numbers that a contributor sends, in runs that share a grid."""
-        return self.perturbation.parts(self)
+        return number_runs(self)
 
     @property
     def width(self) -> int:
@@ -536,7 +504,7 @@ class Agreement(Fingerprinted):
         `people` says whose row is whose, by numbers from 0 on: then it is what each person would
         send, in that order.
         """
-        return self.perturbation.exact(self, records, people)
+        return exact_numbers(self, records, people)
 
     @cached_property
     def layout(self) -> Layout:
@@ -560,14 +528,12 @@ class Agreement(Fingerprinted):
 
     # ---- checking
 
-    def verify(self, fingerprint: str | None = None, *, allow_unproved: bool = False) -> None:
+    def verify(self, fingerprint: str | None = None) -> None:
         """Refuse a contract whose noise keeps less than it promises, or that is not the expected
         one.
 
         Each check is an inequality with room for rounding, so that one machine never refuses what
-        another has made. What the paper's own rule promises (rule="published") does not follow from
-        its noise, so it is refused too, unless `allow_unproved`: for experiments, and to read what
-        says that it is not proved.
+        another has made.
         """
         self.require_fingerprint(fingerprint)
         try:
@@ -580,17 +546,6 @@ class Agreement(Fingerprinted):
                 "under this agreement.",
                 error=error,
             ) from error
-        noise = self.calibration
-        if isinstance(noise, InputCalibration) and not (noise.model.proved or allow_unproved):
-            raise NotCertifiedError(
-                "Expected rule='certified', and got rule={rule!r}: epsilon="
-                "{epsilon:g} is what the paper states for this noise, and epsilon="
-                "{epsilon_2:.4g} is what is proved. Send no real person's record under "
-                "this agreement; allow_unproved=True is for experiments.",
-                rule=noise.rule,
-                epsilon=noise.model.epsilon,
-                epsilon_2=noise.kept.epsilon,
-            )
 
     # ---- files
 
@@ -599,9 +554,9 @@ class Agreement(Fingerprinted):
         return AgreementDocument(
             **self.STATED,
             schema=self.schema.to_dict(),
-            mechanism=self.mechanism,
+            mechanism="moment",
             weights=None if self.weights is None else self.weights.to_dict(self.questions),
-            objective=self.objective,
+            objective=None,
             calibration=self.calibration.to_dict(),
             grid=self.grid,
             databases=self.databases,
@@ -613,25 +568,23 @@ class Agreement(Fingerprinted):
     @classmethod
     def _read(cls, document: AgreementDocument) -> Self:
         schema, weights = Schema.from_dict(document.schema), document.weights
-        calibration = PERTURBATIONS[document.mechanism].calibration
         return cls(
             schema=schema,
-            calibration=calibration.from_dict(document.calibration),
+            calibration=MomentCalibration.from_dict(document.calibration),
             grid=document.grid,
             weights=None
             if weights is None
             else PublicWeights.from_dict(weights, multiplied(schema, document)),
-            objective=document.objective,
             databases=document.databases,
             wave=None if document.wave is None else Wave.read(document.wave),
             **LaterTerms.of(document),
         )
 
     @classmethod
-    def load(cls, path: str | Path, *, allow_unproved: bool = False) -> Self:
+    def load(cls, path: str | Path) -> Self:
         """Read an agreement from a file, and verify it."""
         agreement = super().load(path)
-        agreement.verify(allow_unproved=allow_unproved)
+        agreement.verify()
         return agreement
 
 
@@ -651,7 +604,7 @@ def require_kept(agreement: "Agreement") -> None:
                 quorum=agreement.quorum,
                 honest=agreement.honest,
             )
-    agreement.perturbation.require(agreement)
+    require_enough(agreement)
     refuse_unless_blurrable(agreement.parts)
     if agreement.database_noise and agreement.database_ratios.max() > MOST_RATIO:
         raise InfeasibleError(

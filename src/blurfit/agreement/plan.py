@@ -34,10 +34,10 @@ from msgspec import UNSET, Struct, UnsetType
 
 from blurfit.agreement.agreement import Agreement, Fingerprint, Fingerprinted, alike
 from blurfit.agreement.mechanisms import (
-    MOMENT,
     Lot,
     Stated,
     Wave,
+    contract,
     honest_among,
     kept_columns,
     kept_promise,
@@ -204,7 +204,7 @@ class Plan(Fingerprinted):
         assert terms.colluders is not None
         honest = honest_among(quorums, terms.colluders)
         first = msgspec.structs.replace(terms, quorum=honest[0])
-        made = MOMENT.contract(schema, first, followed=len(quorums) > 1)
+        made = contract(schema, first, followed=len(quorums) > 1)
         stated = made["weights"], made["calibration"], made["grid"]
         terms = msgspec.structs.replace(terms, constant=None, weights=None)  # which are among them
         plan = cls(schema, terms, task, kinds, quorums, *stated)
@@ -296,8 +296,6 @@ class Plan(Fingerprinted):
     def _differences(self, agreement: Agreement, place: int) -> list[str]:
         """Return the names of what a wave's agreement states differently."""
         calibration = agreement.calibration
-        if not isinstance(calibration, MomentCalibration):
-            return ["mechanism"]
         assert agreement.wave is not None
         pairs = {
             "schema": (agreement.schema, self.schema),
@@ -344,8 +342,6 @@ class Plan(Fingerprinted):
 
     @classmethod
     def _read(cls, document: PlanDocument) -> Self:
-        if document.calibration.get("mechanism", "moment") != "moment":
-            raise NotCertifiedError("Expected the noise of mechanism='moment', which waves have.")
         schema = Schema.from_dict(document.schema)
         terms = Terms(**{name: getattr(document, name) for name in (*_TERMS, *LATER_TERMS)})
         plan = cls(
@@ -383,11 +379,11 @@ def read_agreed(text: str | bytes) -> Agreed:
     return (Plan if of_plan else Agreement).from_json(text)
 
 
-def load_agreed(path: str | Path, *, allow_unproved: bool = False) -> Agreed:
+def load_agreed(path: str | Path) -> Agreed:
     """Read an agreement or a plan from a file, and verify it."""
     found = read_agreed(Path(path).read_bytes())
     if isinstance(found, Agreement):
-        found.verify(allow_unproved=allow_unproved)
+        found.verify()
     return found
 
 

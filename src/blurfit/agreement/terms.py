@@ -23,15 +23,8 @@ import msgspec
 from msgspec import Meta, Struct
 
 from blurfit import errors
-from blurfit.theory.moments import (
-    APPROXIMATIONS,
-    NEIGHBOURS,
-    RULES,
-    Approximation,
-    Neighbours,
-    Rule,
-)
-from blurfit.wording import Message, Series, join_messages
+from blurfit.theory.moments import NEIGHBOURS, Neighbours
+from blurfit.wording import Series
 
 if TYPE_CHECKING:
     from blurfit.agreement.agreement import Agreement
@@ -206,34 +199,11 @@ def require_together(
     Terms have no schema, so whoever knows one gives its `target`; `served` says that a store is to
     collect it.
     """
-    by_input, proofs = agreed.mechanism == "input", bool(agreed.proofs)
+    proofs = bool(agreed.proofs)
     target = target or getattr(getattr(agreed, "schema", None), "target", None)
     exits = getattr(target, "kind", None) == "exit"  # by its word: `--help` waits for no columns
     coded = agreed.groups is not None or agreed.weighting is not None
     for together, reason in (
-        (
-            by_input and served,
-            "Expected mechanism='moment' at a service: what an `input` agreement promises rests "
-            "on a proof that no page can check, and its sums may not be shown. Collect it in "
-            "files (`blurfit contribute --out`, `blurfit learn`).",
-        ),
-        (
-            by_input and waves,
-            "Expected mechanism='moment' for waves: they learn from sums that are published.",
-        ),
-        (
-            by_input and agreed.databases,
-            "Expected mechanism='moment' with two databases: only what adds can be shared.",
-        ),
-        (
-            by_input and agreed.database_noise,
-            "Expected no database_noise with mechanism='input': its sums are not shown.",
-        ),
-        (
-            by_input and agreed.diaries,
-            "Expected mechanism='moment' with diaries: a mean of the products of several rows is "
-            "what it sends of one, and a mean of their q is not.",
-        ),
         (
             proofs and not agreed.databases,
             "Expected two databases with proofs=True: one database sees how long a submission is.",
@@ -244,7 +214,6 @@ def require_together(
             "so far. Propose one wave, or leave proofs out: then nothing limits what one "
             "contributor who lies can do to the model.",
         ),
-        (exits and by_input, "Expected mechanism='moment' with a time to an event as the target."),
         (
             exits and agreed.groups is not None,
             "Expected no groups with a time to an event as the target: curves by group follow "
@@ -273,11 +242,6 @@ def require_together(
             coded and waves,
             "Expected no groups and no weighting with waves: a wave's map is for everybody alike, "
             "and says nothing of groups or weights. Propose one wave.",
-        ),
-        (
-            coded and by_input,
-            "Expected mechanism='moment' with groups or weighting: they are read from the "
-            "products of all columns.",
         ),
         (
             agreed.overlap != 0 and agreed.groups is None,
@@ -314,13 +278,9 @@ def _require_signing_keys(keys: Any, *, databases: tuple[Database, ...]) -> None
         )
 
 
-Mechanism = Literal["moment", "input"]
-MECHANISMS: tuple[Mechanism, ...] = ("moment", "input")
 Admission = Literal["invited", "anyone"]
 ADMISSIONS: tuple[Admission, ...] = ("invited", "anyone")
 Factors = tuple[tuple[str, float], ...]  # a level, and the weight of whoever has it
-LossName = Literal["squared", "logistic"]
-LOSSES: tuple[LossName, ...] = ("squared", "logistic")
 COLLUDERS, MOST_COLLUDERS = 0.1, 0.5  # of the people of any wave
 
 
@@ -351,10 +311,10 @@ LATER_TERMS: tuple[str, ...] = LaterTerms.__struct_fields__
 
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The promise, for whom, and by which mechanism.
+    """The promise, and for whom.
 
-    >>> Terms(epsilon=1, delta=1e-6, quorum=5000).mechanism
-    'moment'
+    >>> Terms(epsilon=1, delta=1e-6, quorum=5000).neighbours
+    'replace'
     """
 
     epsilon: Annotated[float, Meta(description="ε of everything that is published.")]
@@ -366,13 +326,6 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             "them wait for, colluders included."
         ),
     ]
-    mechanism: Annotated[
-        Mechanism,
-        Meta(
-            description="moment: blurred sums, from which any number of models follow; input: one "
-            "model, from fewer numbers per person."
-        ),
-    ] = "moment"
     neighbours: Annotated[
         Neighbours,
         Meta(
@@ -399,7 +352,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         Meta(
             description="The database adds noise of its own, once, so that the promise to readers "
             "holds even if every other contributor lies. It doubles the variance; two databases "
-            "triple it. (moment)"
+            "triple it."
         ),
     ] = False
     colluders: Annotated[
@@ -421,29 +374,28 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         str | None,
         Meta(
             description="A question with levels, by which sums are kept apart: a model in each "
-            "group, and differences between groups. Which group somebody is in stays private. "
-            "(moment)"
+            "group, and differences between groups. Which group somebody is in stays private."
         ),
     ] = None
     overlap: Annotated[
         float,
         Meta(
             description="With groups: 0 is best for each group and for differences, 0.5 for a "
-            "model of everybody together, from four groups on. (moment)"
+            "model of everybody together, from four groups on."
         ),
     ] = 0.0
     weighting: Annotated[
         str | None,
         Meta(
             description="The question that gives each person's weight in all sums: a number from "
-            "0, divided by its upper bound, or levels with factors. (moment)"
+            "0, divided by its upper bound, or levels with factors."
         ),
     ] = None
     factors: Annotated[
         Factors,
         Meta(
             description="With weighting by a question with levels: the weight of each level, from "
-            "0 to 1. (moment)"
+            "0 to 1."
         ),
     ] = ()
     signing_keys: Annotated[
@@ -457,37 +409,14 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         bool,
         Meta(
             description="A person may have several rows, whose mean is sent: one submission, with "
-            "the noise of one row, and a promise for all of them together. (moment)"
+            "the noise of one row, and a promise for all of them together."
         ),
     ] = False
-    constant: Annotated[
-        float | None, Meta(description="Public weight of the intercept. (moment)")
-    ] = None
+    constant: Annotated[float | None, Meta(description="Public weight of the intercept.")] = None
     weights: Annotated[
         dict[str, float] | None,
-        Meta(description="Public weight of each column, by its name. (moment)"),
+        Meta(description="Public weight of each column, by its name."),
     ] = None
-    loss: Annotated[LossName | None, Meta(description="Default: by the target's kind. (input)")] = (
-        None
-    )
-    approximation: Annotated[
-        Approximation, Meta(description="The parabola that stands for the logistic loss. (input)")
-    ] = "taylor"
-    rule: Annotated[
-        Rule, Meta(description="certified is proved; published is what the paper prints. (input)")
-    ] = "certified"
-    weight_bound: Annotated[
-        float | None, Meta(description="η, a bound on the model's ‖w‖. (input, which needs it)")
-    ] = None
-    l1: Annotated[float, Meta(description="Weight of ‖w‖₁. (input)")] = 0.0
-    l2: Annotated[float, Meta(description="Weight of ½‖w‖². (input)")] = 0.0
-    split: Annotated[float | None, Meta(description="The determinant's share of ε. (input)")] = None
-    local_share: Annotated[
-        float | None, Meta(description="The share of a submission's μ² spent on q. (input)")
-    ] = None
-    debias: Annotated[
-        bool, Meta(description="Take back the curvature that the noise adds. (input)")
-    ] = True
 
     def __post_init__(self) -> None:
         errors.positive(epsilon=self.epsilon)
@@ -498,14 +427,8 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
                 "Expected quorum={quorum} below 2**53, which every party can represent.",
                 quorum=self.quorum,
             )
-        errors.one_of(MECHANISMS, mechanism=self.mechanism)
         errors.one_of(NEIGHBOURS, neighbours=self.neighbours)
-        errors.one_of(RULES, rule=self.rule)
-        errors.one_of(APPROXIMATIONS, approximation=self.approximation)
-        errors.nonnegative(l1=self.l1, l2=self.l2)
-        if self.loss is not None:
-            errors.one_of(LOSSES, loss=self.loss)
-        for name in ("local_epsilon", "local_delta", "constant", "weight_bound", "split"):
+        for name in ("local_epsilon", "local_delta", "constant"):
             if (value := getattr(self, name)) is not None:
                 errors.finite(**{name: value})
         require_rules(self)
@@ -515,18 +438,6 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
                 colluders=self.colluders,
                 most_colluders=MOST_COLLUDERS,
             )
-        for name, default in TERMS_OF_THE_OTHER[self.mechanism].items():
-            if getattr(self, name) != default:
-                wrong = Message(
-                    "Expected no {name}={value!r} with mechanism={mechanism!r}: it has no such "
-                    "term.",
-                    name=name,
-                    value=getattr(self, name),
-                    mechanism=self.mechanism,
-                )
-                if name in ("l1", "l2"):
-                    wrong = join_messages([wrong, Message("Penalties are chosen afterwards.")])
-                raise errors.InvalidValueError(wrong)
 
     @classmethod
     def of(cls, **choices: Any) -> "Terms":
@@ -565,17 +476,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, bool | str | list | tuple):
         return value
     return value.item() if hasattr(value, "item") else value
-
-
-_DEFAULTS = dict(zip(Terms.__struct_fields__[3:], Terms.__struct_defaults__, strict=True))
-INPUT_TERMS, _MOMENT_TERMS = (
-    {name: _DEFAULTS[name] for name in names.split()}
-    for names in (
-        "loss rule weight_bound l1 l2 split local_share approximation",
-        "constant weights database_noise diaries groups overlap weighting factors",
-    )
-)
-TERMS_OF_THE_OTHER: dict[Mechanism, dict[str, Any]] = {
-    "input": _MOMENT_TERMS,
-    "moment": INPUT_TERMS,
-}

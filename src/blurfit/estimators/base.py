@@ -1,7 +1,6 @@
 """The base of the four estimators, and what a fit promises.
 
-**The promise.** What a fit promises, how `input` shares the promise among its models, and when it
-is void.
+**The promise.** What a fit promises, and when it is void.
 
 **The fit.** What the four estimators share: rows → agreement → blurred sums → published models.
 
@@ -27,9 +26,8 @@ from sklearn.utils.validation import check_is_fitted  # type: ignore[import-unty
 
 from blurfit import randomness as noise
 from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.numbers import DISCRETE_SHARE, power_of_two_below
+from blurfit.agreement.numbers import DISCRETE_SHARE
 from blurfit.agreement.plan import HeldWaves
-from blurfit.agreement.terms import Mechanism
 from blurfit.budget import Expense, open_in, refuse_elsewhere, spend
 from blurfit.contributor.blur import blur
 from blurfit.data import AnyArray, FloatArray
@@ -37,7 +35,6 @@ from blurfit.errors import (
     InfeasibleError,
     InvalidValueError,
     NotPrivateWarning,
-    inside_unit_interval,
     positive,
 )
 from blurfit.estimators.people import People, one_of_each
@@ -45,6 +42,7 @@ from blurfit.estimators.rows import (
     by_formula,
     design,
     read_rows,
+    real_numbers,
     records,
     refuse_outside,
     warn_if_repeated,
@@ -61,9 +59,7 @@ from blurfit.schema.formulas import target_of
 from blurfit.schema.schema import Schema
 from blurfit.schema.schema import values as encoded_values
 from blurfit.simulation import generator_for, sampler_for
-from blurfit.theory.gaussian import epsilon_of, mu_of
-from blurfit.theory.input_calibration import InputCalibration
-from blurfit.theory.moments import MomentCalibration, Neighbours, at_most
+from blurfit.theory.moments import Neighbours, at_most
 
 # Why a fit is not private: said in a warning, in the guarantee and in the model.
 SEEDED = (
@@ -109,61 +105,52 @@ class FitGuarantee:
 
 def _sentences(model: PublishedModel | PublishedMoments, releases: int) -> list[str]:
     """Say what is promised of a fit, and what is assumed."""
-    promise, by_moment = model.guarantee, model.agreement.shows_sums
+    promise, diaries = model.guarantee, model.agreement.diaries
     assert promise.epsilon is not None and promise.delta is not None  # noqa: PT018 - it is private
-    numbers = f"(epsilon={at_most(promise.epsilon, 6)}, delta={at_most(promise.delta, 6)})"
-    what = "The blurred sums and the coefficients" if by_moment else "The coefficients"
-    diaries = model.agreement.diaries
-    changed = _ONE_PERSON[promise.neighbours].format(
-        what="all rows of one person" if diaries else "one row", s="s" if diaries else ""
-    )
-    who = "people, each with any number of rows" if diaries else "rows, each another person's"
-    sentences = [
-        f"{what} are {numbers}-differentially "
-        f"private: {changed} changes the probability of anything that is "
-        "made of them by a factor of at most e^epsilon, up to delta.",
-        f"This is for one fit to {model.count} {who}; fitting again reveals more. Bounds, column "
-        f"names, levels, classes and the number of {'people' if diaries else 'rows'} are taken "
-        "to be public. The promise is for rows that fit accepts; that it refused some (a "
-        "missing value, an unknown label) is not covered.",
+    sentences = promise_in_words(
+        "The blurred sums and the coefficients",
+        promise.epsilon,
+        promise.delta,
+        promise.neighbours,
+        model.count,
         promise.seen,
-    ]
+        diaries=diaries,
+    )
     if releases > 1:
         sentences.append(
             f"A {'person' if diaries else 'row'} can be in each of the {releases} releases, which "
             "share what is spent: the promise holds for all of `releases_` together, and each of "
             "them by itself keeps more."
         )
-    if by_moment:
-        sentences.append("Further models of `moments_` are free.")
-    if model.models > 1:
-        sentences.append(
-            f"It is divided among {model.models} models, one for each class against the rest: "
-            "epsilon and delta are divided by their number (basic composition)."
-        )
+    sentences.append("Further models of `moments_` are free.")
     return sentences
 
 
-def share(epsilon: float, delta: float, models: int) -> tuple[float, float]:
-    """(ε/K, δ/K): what each of K models from `input` may spend, by basic composition.
-
-    >>> share(1.0, 1e-6, 4)
-    (0.25, 2.5e-07)
-    """
-    positive(epsilon=epsilon)
-    inside_unit_interval(delta=delta)
-    return epsilon / models, delta / models
-
-
-def gaussian_share(epsilon: float, delta: float, releases: int) -> tuple[float, float]:
-    """(ε', δ/K) with μ(ε', δ/K) = μ(ε, δ)/√K: what each of K submissions of one person may tell.
-
-    Gaussian mechanisms that are μ/√K-GDP are together μ-GDP, exactly (Dong, Roth and Su 2022,
-    Corollary 3.3). ε' > 0 always: δ/K alone does not cover μ/√K, because
-    erf(x/√K) ≥ erf(x)/√K > erf(x)/K.
-    """
-    mu = mu_of(epsilon, delta) / math.sqrt(releases)
-    return epsilon_of(mu, delta / releases), delta / releases
+def promise_in_words(
+    what: str,
+    epsilon: float,
+    delta: float,
+    neighbours: Neighbours,
+    count: int,
+    seen: str,
+    *,
+    diaries: bool = False,
+) -> list[str]:
+    """Say what is promised of what a fit to so many rows published, and what is assumed."""
+    changed = _ONE_PERSON[neighbours].format(
+        what="all rows of one person" if diaries else "one row", s="s" if diaries else ""
+    )
+    who = "people, each with any number of rows" if diaries else "rows, each another person's"
+    return [
+        f"{what} are (epsilon={at_most(epsilon, 6)}, delta={at_most(delta, 6)})-differentially "
+        f"private: {changed} changes the probability of anything that is "
+        "made of them by a factor of at most e^epsilon, up to delta.",
+        f"This is for one fit to {count} {who}; fitting again reveals more. Bounds, column "
+        f"names, levels, classes and the number of {'people' if diaries else 'rows'} are taken "
+        "to be public. The promise is for rows that fit accepts; that it refused some (a "
+        "missing value, an unknown label) is not covered.",
+        seen,
+    ]
 
 
 SAMPLE_WEIGHT = "(sample weight)"  # the column of an agreement with weights
@@ -203,7 +190,6 @@ class Signal(NamedTuple):
 class PerturbationEstimator(BaseEstimator):  # type: ignore[misc]
     """Steps that all estimators have in common; each documents its own parameters."""
 
-    mechanism: ClassVar[Mechanism]
     least_rows: ClassVar[int] = 1
 
     epsilon: float = 1.0
@@ -215,10 +201,6 @@ class PerturbationEstimator(BaseEstimator):  # type: ignore[misc]
     per_record: bool = False
     random_state: Any = None
 
-    def agreement_for(self, schema: Schema, rows: int) -> Agreement:
-        """Return the contract under which a fit to this many rows of this schema blurs them."""
-        raise NotImplementedError  # pragma: no cover
-
     def _learn(
         self,
         values: AnyArray,
@@ -226,57 +208,9 @@ class PerturbationEstimator(BaseEstimator):  # type: ignore[misc]
         signals: Sequence[Signal],
         caveats: tuple[str, ...],
         people: People | None,
-    ) -> list[PublishedModel]:
-        """Spend, blur, publish: one model, or one for each signal."""
+    ) -> list[Any]:
+        """Spend, blur, publish: one model, or one for each signal. Set `guarantee_`."""
         raise NotImplementedError  # pragma: no cover
-
-    # ---- what a fitted estimator tells
-
-    def summary(self, confidence: float = 0.95, *, errors: Errors = "robust") -> Summary:
-        """Return one table for people, as text, Markdown or HTML: coefficients in your units,
-        errors, n, R² and the promise, and how it was spent.
-        """
-        found = self._one_model().summary(confidence, errors=errors)
-        return replace(found, notes=(*found.notes, *self._spent_in_words()))
-
-    def _spent_in_words(self) -> tuple[str, ...]:
-        """Say what was spent on what, where there was a choice, and what the other would give."""
-        return ()
-
-    def results(self, output: str | None = None, *, errors: Errors = "robust") -> Results:
-        """Return what statsmodels gives: `params`, `bse`, `pvalues`, `conf_int()`, `t_test`."""
-        return self._one_model().results(output, errors=errors)
-
-    def plot(self, ax: Any = None, *, output: str | None = None, confidence: float = 0.95) -> Any:
-        """Draw the coefficients with their intervals, by matplotlib; return the axes."""
-        return self._one_model().plot(ax, output=output, confidence=confidence)
-
-    def estimates(
-        self, confidence: float = 0.95, output: str | None = None, *, errors: Errors = "robust"
-    ) -> list[Estimate]:
-        """Return each coefficient: name, value, standard_error (and of it sampling_error and
-        privacy_error), lower, upper, p_value. Of several classes, `output` names one.
-
-        They are unbiased; predictions use `coef_`, which is shrunk by what noise leaves uncertain.
-        """
-        return self._one_model().estimates(confidence, output, errors=errors)
-
-    def _one_model(self) -> PublishedModel:
-        check_is_fitted(self)
-        if isinstance(self.model_, list):
-            raise InvalidValueError(
-                f"There are {len(self.model_)} models, one for each class: ask each one in model_."
-            )
-        found: PublishedModel = self.model_
-        return found
-
-    def _html_repr(self) -> str:
-        """scikit-learn's diagram, and below it what was found."""
-        found = str(super()._html_repr())
-        fitted = getattr(self, "model_", None)
-        for model in fitted if isinstance(fitted, list) else [fitted]:
-            found += "" if model is None else model.summary().to_html()
-        return found
 
     # ---- budgets: an estimator that leaves an open one for another process must not fit there
 
@@ -301,7 +235,7 @@ class PerturbationEstimator(BaseEstimator):  # type: ignore[misc]
         signals: Sequence[Signal],
         caveats: Sequence[str] = (),
         people: People | None = None,
-    ) -> list[PublishedModel]:
+    ) -> list[Any]:
         """Return models of all signals, together within the promise.
 
         `caveats` are the reasons for which the promise does not hold, where there are any;
@@ -313,10 +247,7 @@ class PerturbationEstimator(BaseEstimator):  # type: ignore[misc]
         if self.random_state is not None:
             caveats = [SEEDED, *caveats]
         models = self._learn(values, columns, signals, tuple(caveats), people)
-        agreements = [model.agreement for model in models]
-        self.agreement_ = agreements if len(agreements) > 1 else agreements[0]
-        self.model_ = models if len(models) > 1 else models[0]
-        self.guarantee_ = FitGuarantee.of(models[0], len(getattr(self, "releases_", "1")))
+        self.model_: Any = models if len(models) > 1 else models[0]
         for caveat in caveats:
             warn_caller(caveat)
         return models
@@ -362,7 +293,10 @@ class PerturbationEstimator(BaseEstimator):  # type: ignore[misc]
         positive(sample_weight_bound=bound)
         if SAMPLE_WEIGHT in {column.name for column in columns}:
             raise InvalidValueError(f"Expected no column that is called {SAMPLE_WEIGHT!r}.")
-        weights = np.asarray(sample_weight, dtype=np.float64)
+        try:
+            weights = real_numbers(sample_weight).astype(np.float64)
+        except (OverflowError, TypeError, ValueError):
+            weights = np.empty(0)
         fits = weights.shape == (len(values),)
         if not fits or not (np.isfinite(weights).all() and (weights >= 0).all()):
             raise InvalidValueError(
@@ -371,23 +305,6 @@ class PerturbationEstimator(BaseEstimator):  # type: ignore[misc]
             )
         column = Numeric(SAMPLE_WEIGHT, 0, float(bound))
         return np.column_stack([values, weights]), (*columns, column)
-
-    def _promise(self) -> dict[str, Any]:
-        names = ("epsilon", "delta", "neighbours", "local_epsilon", "local_delta")
-        return {name: getattr(self, name) for name in names}
-
-    def _spend(self, agreement: Agreement, rows: int, waves: HeldWaves | None = None) -> None:
-        """Spend μ, once for all waves, which share it (`blurfit.agreement.plan`)."""
-        found = agreement.calibration
-        assert isinstance(found, MomentCalibration)
-        if not self.per_record:
-            require_room(agreement, rows)
-        mu, releases = (found.mu, 1) if waves is None else (waves.mu, len(waves))
-        # Of the thousandth of δ that a release keeps back for discrete noise less than a tenth is
-        # used (`blurfit.agreement.numbers`); half of it is counted, once for each.
-        kept_back = releases * DISCRETE_SHARE / 2 * self.delta
-        what = f"{type(self).__name__} of {rows:,} {'people' if agreement.diaries else 'rows'}"
-        self._pay(what, found.model.neighbours, mu=mu, delta=kept_back)
 
     def _pay(self, what: str, neighbours: Neighbours, **cost: float) -> None:
         """Spend, and forget what an earlier fit found: should this one fail from now on, an earlier
@@ -404,11 +321,75 @@ class PerturbationEstimator(BaseEstimator):  # type: ignore[misc]
         return None if self.random_state is None else generator_for(self.random_state)
 
     def _linear(self, X: Any) -> FloatArray:
+        """Return intercept_ + Σ coef_·value, in the user's units, also beyond the bounds."""
+        raise NotImplementedError  # pragma: no cover
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class MomentEstimator(PerturbationEstimator):
+    """Publishes moments under an agreement, and a model with standard errors."""
+
+    def summary(self, confidence: float = 0.95, *, errors: Errors = "robust") -> Summary:
+        """Return one table for people, as text, Markdown or HTML: coefficients in your units,
+        errors, n, R² and the promise, and how it was spent.
+        """
+        found = self._one_model().summary(confidence, errors=errors)
+        return replace(found, notes=(*found.notes, *self._spent_in_words()))
+
+    def _spent_in_words(self) -> tuple[str, ...]:
+        """Say what was spent on what, where there was a choice, and what the other would give."""
+        return ()
+
+    def results(self, output: str | None = None, *, errors: Errors = "robust") -> Results:
+        """Return what statsmodels gives: `params`, `bse`, `pvalues`, `conf_int()`, `t_test`."""
+        return self._one_model().results(output, errors=errors)
+
+    def plot(self, ax: Any = None, *, output: str | None = None, confidence: float = 0.95) -> Any:
+        """Draw the coefficients with their intervals, by matplotlib; return the axes."""
+        return self._one_model().plot(ax, output=output, confidence=confidence)
+
+    def estimates(
+        self, confidence: float = 0.95, output: str | None = None, *, errors: Errors = "robust"
+    ) -> list[Estimate]:
+        """Return each coefficient: name, value, standard_error (and of it sampling_error and
+        privacy_error), lower, upper, p_value. Of several classes, `output` names one.
+
+        They are unbiased; predictions use `coef_`, which is shrunk by what noise leaves uncertain.
+        """
+        return self._one_model().estimates(confidence, output, errors=errors)
+
+    def _one_model(self) -> PublishedModel:
+        check_is_fitted(self)
+        model: PublishedModel = self.model_
+        return model
+
+    def _html_repr(self) -> str:
+        """scikit-learn's diagram, and below it what was found."""
+        fitted = getattr(self, "model_", None)
+        below = "" if fitted is None else fitted.summary().to_html()
+        return str(super()._html_repr()) + below
+
+    def _promise(self) -> dict[str, Any]:
+        names = ("epsilon", "delta", "neighbours", "local_epsilon", "local_delta")
+        return {name: getattr(self, name) for name in names}
+
+    def _spend(self, agreement: Agreement, rows: int, waves: HeldWaves | None = None) -> None:
+        """Spend μ, once for all waves, which share it (`blurfit.agreement.plan`)."""
+        found = agreement.calibration
+        if not self.per_record:
+            require_room(agreement, rows)
+        mu, releases = (found.mu, 1) if waves is None else (waves.mu, len(waves))
+        # Of the thousandth of δ that a release keeps back for discrete noise less than a tenth is
+        # used (`blurfit.agreement.numbers`); half of it is counted, once for each.
+        kept_back = releases * DISCRETE_SHARE / 2 * self.delta
+        what = f"{type(self).__name__} of {rows:,} {'people' if agreement.diaries else 'rows'}"
+        self._pay(what, found.model.neighbours, mu=mu, delta=kept_back)
+
+    def _linear(self, X: Any) -> FloatArray:
         """intercept_ + Σ coef_·value, in the user's units, also beyond the bounds."""
         check_is_fitted(self)
         values, _, columns = read_rows(self, by_formula(self, X)[0], reset=False)
-        model = self.model_[0] if isinstance(self.model_, list) else self.model_
-        schema = model.agreement.schema
+        model, schema = self.model_, self.model_.agreement.schema
         if len(model.features) < len(columns) or any(one.of for one in schema.features):
             v = encoded_values(schema, records(values, columns), model.features)
             rows = model.units.rows(v)[:, 1:]
@@ -428,7 +409,7 @@ def blur_each(
     that a map takes of some only, the others send noise.
     """
     table = {**records(values, columns), signal.target.name: signal.recorded}
-    agreement.verify(allow_unproved=True)  # `guarantee_` says what rule="published" does not prove
+    agreement.verify()
     exact = agreement.exact(table, None if people is None else people.codes)
     wave = agreement.wave
     stride = 1 if wave is None else getattr(wave.chart, "stride", 1)
@@ -443,24 +424,14 @@ def blurred(agreement: Agreement, clean: Totals, random_state: Any) -> Totals:
 
     For people: exact discrete Gaussian noise on the agreement's grid, as each of them would have
     drawn it, for all together. Rounding the sums to the grid moves two neighbours apart by no more
-    than rounding the records would. For `input` only Σp̃ is drawn so, on a step that moves it by at
-    most 2⁻¹⁴ of the bound on p (ξ = 2⁻¹¹ is paid for), and dithered within it, as p̃ is; adding the
-    dither rounds the sum once, which `blurfit.agreement.numbers` counts. The noise on q has to be
-    Gaussian for the curvature's sake, and the weights' last noise hides its bits. For experiments
-    (a seed): the sampler's own draw.
+    than rounding the records would. For experiments (a seed): the sampler's own draw.
     """
-    found, growth = agreement.calibration, math.sqrt(clean.count)
     if random_state is not None:
         return sampler_for(agreement, clean).draw(generator_for(random_state))
-    if not isinstance(found, InputCalibration):
-        (part,) = agreement.parts
-        sums = exactly(clean.sums, part.deviations * growth, part.step)
-        return Totals(clean.count, sums, clean.fingerprint)
-    drawn = sampler_for(agreement, clean).draw(generator_for(None))
-    d, grid, step = agreement.schema.dimension, agreement.grid, _sum_step(agreement)
-    moment = exactly(clean.sums[-d:], found.p_noise * growth, step)
-    moment = moment + noise.dither(np.zeros(d), step, max(grid.dither, step * 2.0**-52))
-    return Totals(clean.count, np.append(drawn.sums[:-d], moment), clean.fingerprint)
+    (part,) = agreement.parts
+    deviations = part.deviations * math.sqrt(clean.count)
+    sums = exactly(clean.sums, deviations, part.step)
+    return Totals(clean.count, sums, clean.fingerprint)
 
 
 def require_room(agreement: Agreement, rows: int) -> None:
@@ -469,23 +440,13 @@ def require_room(agreement: Agreement, rows: int) -> None:
     From public facts alone: whether that happens must not depend on the rows. A number that counts
     c times in the squared norm is at most bound/√c, and the sum of n at most n times that.
     """
-    part = agreement.parts[-1]  # of `input` that is p: the noise on q is drawn otherwise
-    step = _sum_step(agreement) if not agreement.shows_sums else part.step
-    if rows * part.bound / math.sqrt(part.counts.min()) >= noise.MOST_STEPS / 2 * step:
+    (part,) = agreement.parts
+    if rows * part.bound / math.sqrt(part.counts.min()) >= noise.MOST_STEPS / 2 * part.step:
         raise InfeasibleError(
             f"Expected fewer than {rows:,} rows with epsilon={agreement.epsilon:g}: their sums "
             "could exceed 2**51 steps of the noise, beyond which it is not exact. Take a smaller "
             "epsilon, or per_record=True."
         )
-
-
-def _sum_step(agreement: Agreement) -> float:
-    """Return the grid on which the noise of Σp̃ is drawn (`input`)."""
-    found, grid = agreement.calibration, agreement.grid
-    assert isinstance(found, InputCalibration)
-    d = agreement.schema.dimension
-    rounding = power_of_two_below(found.setting.p_bound * 2.0**-14 / math.sqrt(d))
-    return max(grid.dither, min(grid.linear, rounding))
 
 
 def exactly(sums: FloatArray, scale: npt.ArrayLike, step: float) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Classification by either mechanism, learned from blurred sums."""
+"""Classification, learned from blurred sums."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets  # type: ignor
 from blurfit.data import AnyArray, FloatArray
 from blurfit.errors import InvalidValueError
 from blurfit.estimators.base import CLASSES_READ, PerturbationEstimator, Signal, free_name
-from blurfit.estimators.mechanisms import InputPerturbation, MomentPerturbation
+from blurfit.estimators.mechanisms import MomentPerturbation
 from blurfit.estimators.rows import (
     by_formula,
     read_rows,
@@ -250,64 +250,3 @@ class MomentPerturbationClassifier(MomentPerturbation, PerturbationClassifier):
     def _of_many(self, name: str, classes: AnyArray, codes: AnyArray) -> list[Signal]:
         levels = [str(label) or "(empty)" for label in classes]
         return [Signal(Categorical(name, levels), codes)]
-
-
-@dataclass(kw_only=True, eq=False, repr=False)
-class InputPerturbationClassifier(InputPerturbation, PerturbationClassifier):
-    """Logistic regression from records √c·x and ½yx that are blurred themselves: the paper's way.
-
-    Models are all that is released: no moments, no standard errors. More than two classes take one
-    model for each against the rest, which share the promise: ε/k and δ/k each. Needs more rows than
-    columns.
-
-    Args:
-        epsilon: ε of all models of a fit.
-        delta: δ of all models of a fit.
-        bounds: what is publicly known of the features: {"age": (18, 90), "region": ["north",
-            "south"]} for a DataFrame, a `Schema`, or (lower, upper), each one number or one for
-            each column. Needed: never take them from the data. Values outside are clipped.
-        classes: all labels that there could be, which are public; not every one need occur in y,
-            and any other is refused. A `Schema` has its own. None reads them from y, which is not
-            private: `classes_` gives away a person whose label nobody else has. A
-            `NotPrivateWarning`, `guarantee_` and the model say so.
-        neighbours: what may change of one person: "replace" their row by any other, or "zero-out".
-        local_epsilon: a target for each blurred record too; raises the noise until it is kept.
-        local_delta: its δ, to be given with `local_epsilon`.
-        weight_bound: η, the largest length of the encoded weights; the proof is for weights within
-            it. None takes what the number of rows and the promise can pay for
-            (`estimators.mechanisms`): three times the regressor's, as log-odds reach further than a
-            number's range.
-        fit_intercept: without it, the middle of the bounds is a tie.
-        rule: "certified" is proved, "published" is what the paper prints.
-        split: the share of ε that pays for the curvature; None takes 0.2, which does better on
-            public data than what minimises the bound on the excess risk for the worst of data.
-        per_record: blur each row by itself, as its own contributor would. The same distribution,
-            for more time.
-        random_state: None for noise from the operating system. A seed, or a NumPy generator, is
-            for experiments only: a `NotPrivateWarning`, `guarantee_` and the model say so.
-
-    Attributes:
-        classes_: the labels, in order.
-        coef_: (1, d) for two classes, of a score E[±1] whose sign decides; (k, d) for more, one
-            for each class against the rest.
-        intercept_: (1,) or (k,), likewise.
-        model_: the `PublishedModel`; for more than two classes a list of one for each.
-        guarantee_: a `FitGuarantee`, in numbers and in words.
-        agreement_: the contract under which rows were blurred; a list likewise.
-        n_features_in_: how many features there were.
-        feature_names_in_: what they are called, where X has names.
-
-    >>> generator = np.random.default_rng(0)
-    >>> height = generator.uniform(100, 200, (50_000, 1))
-    >>> tall = height[:, 0] + generator.normal(0, 5, 50_000) > 150
-    >>> model = InputPerturbationClassifier(
-    ...     epsilon=1.0, bounds=(100, 200), classes=[False, True]
-    ... ).fit(height, tall)
-    >>> model.predict([[110], [190]]).tolist()
-    [False, True]
-    """
-
-    def _of_many(self, name: str, classes: AnyArray, codes: AnyArray) -> list[Signal]:
-        return [
-            Signal(Binary(f"{name}={label}"), codes == code) for code, label in enumerate(classes)
-        ]

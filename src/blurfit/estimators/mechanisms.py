@@ -1,17 +1,4 @@
-"""Fit by either mechanism in one process: input perturbation, or joint moments in waves.
-
-**Defaults.** Defaults of input perturbation that read public facts alone: how long weights may be.
-
-Encoded columns are divided by √m, where m counts them and the intercept: a weight of √m lets one
-column move the prediction over its whole range. Nothing here touches privacy: whatever η is, the
-noise is calibrated for it. It decides what the noise costs, and was chosen on public census
-microdata (docs/experiments.md), from n = 2⁹ to 2¹⁷ at ε = 0.1 and 1.
-
-**Input perturbation.** Input perturbation in one process: records are blurred themselves, and one
-model is published.
-
-**Joint moments.** Joint moments in one process: releases of blurred sums, and the model of their
-target.
+"""Joint moments in one process: releases of blurred sums, and the model of their target.
 
 The rows are summed in one pass, the sums are blurred exactly, and `PublishedMoments` is what leaves
 (`releases_`: one, or one for each wave, `blurfit.agreement.plan`). Everything after that is
@@ -19,7 +6,6 @@ post-processing. All classes of a label are columns of one release, so that no b
 among them.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -33,38 +19,28 @@ from blurfit.data import AnyArray
 from blurfit.errors import InfeasibleError, InvalidValueError, whole
 from blurfit.estimators.base import (
     SAMPLE_WEIGHT,
-    PerturbationEstimator,
+    FitGuarantee,
+    MomentEstimator,
     Signal,
     agree,
     blur_each,
     blurred,
-    gaussian_share,
     require_room,
-    share,
 )
-from blurfit.estimators.passes import JointTotals, Rows
+from blurfit.estimators.passes import Rows
 from blurfit.estimators.people import People, every
-from blurfit.learning.sums import Statistics, Totals
+from blurfit.learning.sums import Totals
 from blurfit.model.course import Course
 from blurfit.model.model import PublishedModel
-from blurfit.model.release import PublishedMoments, learn, moments_of
+from blurfit.model.release import PublishedMoments, moments_of
 from blurfit.schema.columns import Categorical, Feature, Question
 from blurfit.schema.formulas import declared, parsed
 from blurfit.schema.schema import Schema
-from blurfit.simulation import input_totals
 from blurfit.theory.coded import CodedForm
 from blurfit.theory.forms import JointForm, WaveForm
 from blurfit.theory.gaussian import mu_of
-from blurfit.theory.input_calibration import InputCalibration
-from blurfit.theory.moments import MomentCalibration, Rule
 from blurfit.theory.planning import Stage, StageKind, Stages, choose_shares
 
-# How far a score reaches, in units of √m: a number's from one end of its range to the other; a
-# label's log-odds are twice the least-squares fit of ±1, which is itself longer than a number's.
-REACH_OF_NUMBER, REACH_OF_LABEL = 1.0, 3.0
-# η is as long as that from n·μ/m^{3/2} = 256 on, and falls with its fourth root below.
-WHOLE_BALL = 256.0
-DEFAULT_SPLIT = 0.2  # J's share of ε
 # Differences have no mean to find, and a person's vary little together: one map is enough before
 # the last. (Chosen on generated diaries.)
 SHARES_OF_DIFFERENCES: tuple[tuple[StageKind, float], ...] = (
@@ -75,132 +51,6 @@ SHARES_OF_DIFFERENCES: tuple[tuple[StageKind, float], ...] = (
     ("residual", 0.75),
 )
 Table = tuple[AnyArray, tuple[Feature, ...]]  # values, and what each column of them is
-
-
-def public_ball(dimension: int, rows: int, epsilon: float, delta: float, *, label: bool) -> float:
-    """η = reach·√m·min(1, (n·μ(ε, δ)/(256·m^{3/2}))^{1/4}), for one model.
-
-    The noise on Σp grows with η, and the error with noise over n. So where n·μ is small, a smaller
-    ball loses less to noise than it cuts off. μ(ε, δ) is the Gaussian privacy that the promise pays
-    for; m^{3/2} is the noise's length √m times the m over which columns share the unit ball.
-
-    >>> public_ball(14, 2**21, 1.0, 1e-6, label=False) == math.sqrt(14)
-    True
-    """
-    reach = REACH_OF_LABEL if label else REACH_OF_NUMBER
-    signal = rows * mu_of(epsilon, delta) / dimension**1.5
-    affordable = math.sqrt(math.sqrt(signal / WHOLE_BALL))
-    return reach * math.sqrt(dimension) * min(1.0, affordable)
-
-
-@dataclass(kw_only=True, eq=False, repr=False)
-class InputPerturbation(PerturbationEstimator):
-    """Blurs q and p, as in the paper: short messages, one release, more rows than columns."""
-
-    mechanism = "input"
-    least_rows = 2
-
-    weight_bound: float | None = None
-    fit_intercept: bool = True
-    rule: Rule = "certified"
-    split: float | None = None
-
-    def agreement_for(self, schema: Schema, rows: int, models: int = 1) -> Agreement:
-        """Return the contract under which a fit to this many rows of this schema blurs them.
-
-        `models` is how many share the promise: one, or one for each of several classes.
-        """
-        epsilon, delta = share(self.epsilon, self.delta, models)
-        local_epsilon, local_delta = self.local_epsilon, self.local_delta
-        if models > 1 and local_epsilon is not None and local_delta is not None:
-            local_epsilon, local_delta = gaussian_share(local_epsilon, local_delta, models)
-        ball = self.weight_bound
-        if ball is None:
-            ball = public_ball(schema.dimension, rows, epsilon, delta, label=schema.is_label)
-        by_default = self.split is None and self.rule == "certified"
-        return agree(
-            schema,
-            epsilon=epsilon,
-            delta=delta,
-            quorum=rows,
-            mechanism=self.mechanism,
-            neighbours=self.neighbours,
-            local_epsilon=local_epsilon,
-            local_delta=local_delta,
-            rule=self.rule,
-            split=DEFAULT_SPLIT if by_default else self.split,
-            weight_bound=ball,
-        )
-
-    def _learn(
-        self,
-        values: AnyArray,
-        columns: tuple[Feature, ...],
-        signals: Sequence[Signal],
-        caveats: tuple[str, ...],
-        people: People | None,
-    ) -> list[PublishedModel]:
-        if people is not None:
-            raise InvalidValueError(
-                "Expected no groups with input perturbation, which blurs each row by itself: a "
-                "mean of rows is no row. Take MomentPerturbationRegressor or -Classifier."
-            )
-        schemas = [Schema(columns, signal.target, self.fit_intercept) for signal in signals]
-        first = self.agreement_for(schemas[0], len(values), len(signals))
-        agreements = [replace(first, schema=schema) for schema in schemas]
-        found = first.calibration
-        assert isinstance(found, InputCalibration)
-        # What is proved of one model's noise; the whole promise, where that is what is proved.
-        each = found.kept.epsilon * len(signals)
-        if not self.per_record:
-            require_room(first, len(values))
-        what = f"{type(self).__name__} of {len(values):,} rows"
-        proved = self.epsilon if found.model.proved else max(each, self.epsilon)
-        self._pay(what, found.model.neighbours, epsilon=proved, delta=self.delta)
-        if self.per_record:
-            collected = [
-                sum_of_each(agreement, values, columns, signal)
-                for agreement, signal in zip(agreements, signals, strict=True)
-            ]
-        else:  # the noise of all rows in one draw for each target
-            targets = np.hstack([signal.encoded for signal in signals])
-            sums, seeded = Rows(values, targets, columns).joint, self._seeded()
-            collected = [
-                blurred(agreement, clean_input_totals(agreement, sums, len(values), place), seeded)
-                for place, agreement in enumerate(agreements)
-            ]
-        return [
-            replace(
-                learn(agreement, totals, allow_unproved=True, held=True),
-                caveats=caveats,
-                models=len(signals),
-            )
-            for agreement, totals in zip(agreements, collected, strict=True)
-        ]
-
-
-def sum_of_each(
-    agreement: Agreement, values: AnyArray, columns: tuple[Feature, ...], signal: Signal
-) -> Totals:
-    """Return the sums of rows that are blurred one by one."""
-    sent = blur_each(agreement, values, columns, signal).numbers
-    d = agreement.schema.dimension
-    return input_totals(agreement, Statistics.of_records(sent[:, :d], sent[:, d:]))
-
-
-def clean_input_totals(agreement: Agreement, sums: JointTotals, count: int, target: int) -> Totals:
-    """Return A and c of one target before any noise: the schema's x is s·(v, 1), s = 1/√m.
-
-    q = R_q·x and p = κy·x with what the loss says: ∑qqᵀ = R_q²·Σxxᵀ, Σp = R_p·Σyx.
-    """
-    schema, loss = agreement.schema, agreement.loss
-    gram, moment = sums.gram, sums.cross[:, target]
-    if schema.intercept:
-        gram = np.block([[gram, sums.total[:, None]], [sums.total[None], np.array([[count]])]])
-        moment = np.append(moment, sums.targets[target])
-    s = schema.scale
-    clean = Statistics(count, loss.q_bound**2 * s**2 * gram, loss.p_bound * s * moment)
-    return input_totals(agreement, clean)
 
 
 def stages_for(
@@ -249,10 +99,8 @@ def refuse_waves(waves: Any, why: str) -> None:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class MomentPerturbation(PerturbationEstimator):
+class MomentPerturbation(MomentEstimator):
     """Blurs the products of all columns, the target's among them; publishes `moments_`."""
-
-    mechanism = "moment"
 
     formula: str | None = None
     waves: int | Literal["auto"] = "auto"
@@ -272,7 +120,6 @@ class MomentPerturbation(PerturbationEstimator):
             return None
         in_all = self.agreement_for(schema, rows, diaries=diaries)
         calibration = in_all.calibration
-        assert isinstance(calibration, MomentCalibration)
         counts, mu = self._counts(), mu_of(self.epsilon, calibration.model.delta)
         apart = getattr(self, "effects", "pooled") == "within"
         stages = stages_for(schema, rows, self.waves, counts=counts, mu=mu, differences=apart)
@@ -323,7 +170,10 @@ class MomentPerturbation(PerturbationEstimator):
         self.plan_ = course.agreed if isinstance(course.agreed, HeldWaves) else None
         self.releases_ = course.releases
         self.moments_ = course.releases[0]
-        return [course.model()]
+        model = course.model()
+        self.agreement_ = model.agreement
+        self.guarantee_ = FitGuarantee.of(model, len(self.releases_))
+        return [model]
 
     def _course(
         self,

@@ -1,4 +1,4 @@
-"""Linear regression by either mechanism, and counts by sums alone, learned from blurred sums."""
+"""Linear regression, and counts, learned from blurred sums."""
 
 from dataclasses import dataclass
 from typing import Any, Literal, Self
@@ -9,7 +9,7 @@ from sklearn.base import RegressorMixin  # type: ignore[import-untyped]
 from blurfit.data import AnyArray, FloatArray
 from blurfit.errors import InvalidValueError, one_of
 from blurfit.estimators.base import PerturbationEstimator, Signal, free_name
-from blurfit.estimators.mechanisms import InputPerturbation, MomentPerturbation
+from blurfit.estimators.mechanisms import MomentPerturbation
 from blurfit.estimators.people import EFFECTS, Effects, People, arranged
 from blurfit.estimators.rows import (
     bounded_columns,
@@ -71,7 +71,7 @@ class PerturbationRegressor(RegressorMixin, PerturbationEstimator):  # type: ign
         """Return `X·coef_ + intercept_`, in the target's units, for counts e to that power; within
         the target's bounds.
         """
-        found, model = self._linear(X), self._one_model()
+        found, model = self._linear(X), self.model_
         if model.link == "log":
             return np.asarray(predicted(model.aim, "log", found))
         assert isinstance(model.aim, Numeric)
@@ -214,52 +214,3 @@ class MomentPerturbationRegressor(MomentPerturbation, PerturbationRegressor):
         )
         signal = Signal(target, answers, people.reach)
         return super()._fit(values, columns, signal, people)
-
-
-@dataclass(kw_only=True, eq=False, repr=False)
-class InputPerturbationRegressor(InputPerturbation, PerturbationRegressor):
-    """Linear regression from records x and yx that are blurred themselves: the paper's way.
-
-    One model is all that is released: no moments, no standard errors. Needs more rows than columns.
-
-    Args:
-        epsilon: ε of the model.
-        delta: δ of the model.
-        bounds: what is publicly known of the features: {"age": (18, 90), "region": ["north",
-            "south"]} for a DataFrame, a `Schema`, or (lower, upper), each one number or one for
-            each column. Needed: never take them from the data. Values outside are clipped.
-        target_bounds: (lower, upper) of the target, public likewise; a `Schema` has its own.
-        neighbours: what may change of one person: "replace" their row by any other, or "zero-out".
-        local_epsilon: a target for each blurred record too; raises the noise until it is kept.
-        local_delta: its δ, to be given with `local_epsilon`.
-        weight_bound: η, the largest length of the encoded weights; the proof is for weights within
-            it. More lets the model follow stronger effects, and costs noise. None takes what the
-            number of rows and the promise can pay for (`estimators.mechanisms`).
-        fit_intercept: without it, the middle of the bounds is predicted to be the middle of
-            `target_bounds`, which is the usual line through zero where bounds are ±b.
-        rule: "certified" is proved, "published" is what the paper prints.
-        split: the share of ε that pays for the curvature; None takes 0.2, which does better on
-            public data than what minimises the bound on the excess risk for the worst of data.
-        per_record: blur each row by itself, as its own contributor would. The same distribution,
-            for more time.
-        random_state: None for noise from the operating system. A seed, or a NumPy generator, is
-            for experiments only: a `NotPrivateWarning`, `guarantee_` and the model say so.
-
-    Attributes:
-        coef_: what predictions multiply each feature by, in your own units; of a categorical, each
-            level but the first.
-        intercept_: what they start from.
-        model_: the `PublishedModel`: predictions from records, files.
-        guarantee_: a `FitGuarantee`, in numbers and in words.
-        agreement_: the contract under which rows were blurred.
-        n_features_in_: how many features there were.
-        feature_names_in_: what they are called, where X has names.
-
-    >>> generator = np.random.default_rng(0)
-    >>> rooms = generator.uniform(1, 9, 50_000)
-    >>> model = InputPerturbationRegressor(
-    ...     epsilon=1.0, bounds=(1, 9), target_bounds=(0, 20)
-    ... ).fit(rooms[:, None], 2 * rooms)
-    >>> bool(abs(model.predict([[5]])[0] - 10) < 1)
-    True
-    """

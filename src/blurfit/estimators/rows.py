@@ -7,7 +7,8 @@ given by its place.
 Arrays and DataFrames of numbers go through scikit-learn's own checks; columns with levels are read
 by name. Messages never contain a value, and errors of libraries are replaced (`without_values`),
 unless they are known to speak of shapes alone. Whether values are finite, and within bounds that
-refuse others, is checked before anything is spent.
+refuse others, is checked before anything is spent; so is the dtype of every column
+(`real_numbers`): all that is read is an array of machine numbers.
 """
 
 import re
@@ -259,10 +260,42 @@ def read_rows(
         else:
             values, targets = validate_data(estimator, X, y, reset=reset, **checks)
         if values.dtype.kind == "O":  # polars' and Arrow's, which scikit-learn lets pass
-            values = check_array(values.astype(np.float64))
+            values = check_array(real_numbers(values))
+        values = real_numbers(values)
+        if checks.get("y_numeric"):
+            targets = real_numbers(targets)
     if checks.get("y_numeric") and not np.isfinite(targets).all():  # objects pass until here
         raise InvalidValueError("Expected finite numbers in y. Input y contains NaN or infinity.")
     return values, targets, columns_of(estimator)
+
+
+def real_numbers(values: Any) -> AnyArray:
+    """Convert an array of any dtype to numbers that arithmetic with float64 accepts.
+
+    The dtype decides, and no value: integers, booleans and floats of up to 64 bits stay as they
+    are; longer floats, objects and words become float64.
+
+    Args:
+        values: an array of any shape, or a column of a DataFrame.
+
+    Returns:
+        An array of integers, booleans or floats.
+
+    Raises:
+        TypeError: for dates, durations, complex numbers and records, and objects like these.
+        ValueError: for words that write no number.
+        OverflowError: for whole numbers that are too large for float64.
+    """
+    array = np.asarray(values)
+    if array.dtype.kind == "f" and array.dtype.itemsize > 8:
+        largest = np.finfo(np.float64).max
+        clipped = np.where(np.isfinite(array), np.clip(array, -largest, largest), array)
+        return np.asarray(clipped, dtype=np.float64)
+    if array.dtype.kind in "biuf":
+        return array
+    if array.dtype.kind not in "OSUT":
+        raise TypeError(f"no numbers: {array.dtype.kind}")
+    return array.astype(np.float64)
 
 
 @contextmanager
@@ -404,8 +437,8 @@ def _table(X: Any, columns: Sequence[Feature]) -> AnyArray:
             if column.optional:
                 value = filled(value, missing(value), np.nan)
             try:
-                value = value.astype(np.float64)
-            except (TypeError, ValueError):
+                value = real_numbers(value).astype(np.float64)
+            except (OverflowError, TypeError, ValueError):
                 raise InvalidValueError(
                     f"Expected numbers in the column {column.name!r}, and it has other values."
                 ) from None

@@ -229,7 +229,7 @@ def with_signatures(text: str, signatures: Sequence[Signature]) -> str:
 def _common(document: PublishedDocument, agreed: Any) -> dict[str, Any]:
     """Return the fields that all files have, the signatures as they are, right or wrong."""
     agreement = Agreement.from_document(agreed)
-    agreement.verify(document.fingerprint, allow_unproved=True)
+    agreement.verify(document.fingerprint)
     seen_by = document.seen_by
     if seen_by not in ("holder", "nobody" if agreement.databases else "collector"):
         raise InvalidValueError(

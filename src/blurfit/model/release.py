@@ -3,19 +3,18 @@
     moments = PublishedMoments.load("moments.json")
     print(moments.fit("income ~ age + education + C(region)").summary())
 
-For `moment` the blurred sums of all products of two columns are themselves the release, and the
-model of the agreed target is the first of many that anyone may fit to them. For `input` there is
-one model per collection, and no knob that the agreement does not fix.
+The blurred sums of all products of two columns are themselves the release, and the model of the
+agreed target is the first of many that anyone may fit to them.
 
-**One agreement, one set.** The guarantee is for what the release of one set S shows (for `moment`
-the blurred sums, for `input` the weights) and whatever anyone computes from it. It does not hold
-for the releases of two sets: their noise cancels. So a second release is allowed only if it shows
-what the first one showed, by `Release.mark`, its SHA-256. There is at most one set for each store
-and everything exported from it, as long as all of them are used with one record
-(`blurfit.release_record`). **A copy is enough to break this** under another account, on another
-machine, or with the rows of a file in a new one; where the database adds noise of its own, a copy
-of the same set is enough. If the sums allow no model, that is the outcome, for ever. Proofs, and
-who may release when: `docs/theory/one-release.md`. Tests: `server/tests/files/test_one_set.py`.
+**One agreement, one set.** The guarantee is for what the release of one set S shows, its blurred
+sums, and whatever anyone computes from it. It does not hold for the releases of two sets: their
+noise cancels. So a second release is allowed only if it shows what the first one showed, by
+`Release.mark`, its SHA-256. There is at most one set for each store and everything exported from
+it, as long as all of them are used with one record (`blurfit.release_record`). **A copy is enough
+to break this** under another account, on another machine, or with the rows of a file in a new one;
+where the database adds noise of its own, a copy of the same set is enough. If the sums allow no
+model, that is the outcome, for ever. Proofs, and who may release when:
+`docs/theory/one-release.md`. Tests: `server/tests/files/test_one_set.py`.
 
 **What a signed file shows.** A file is signed by the keys that its agreement names
 (`blurfit.messages.signing`), one of each database. So whoever has the agreement from somewhere
@@ -35,10 +34,8 @@ import numpy as np
 
 from blurfit import errors
 from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.numbers import weight_scale
 from blurfit.data import FloatArray, fixed, read_json, software
-from blurfit.learning.solver import enclose, minimise
-from blurfit.learning.sums import JointSums, Statistics, Totals
+from blurfit.learning.sums import JointSums, Totals
 from blurfit.messages.signing import Signature, about_release, is_signed
 from blurfit.model.effects import standardised
 from blurfit.model.fitting import CoefficientPath, coefficient_path, fit_formula
@@ -48,13 +45,9 @@ from blurfit.model.summary import plot_moments
 from blurfit.model.survival import SurvivalModel
 from blurfit.model.tables import Answers, Asked
 from blurfit.schema.formulas import Formula, parsed
-from blurfit.theory import forms
 from blurfit.theory.coded import CodedForm
 from blurfit.theory.forms import JointForm
 from blurfit.theory.hazards import EventForm
-from blurfit.theory.input_calibration import InputCalibration
-from blurfit.theory.losses import LogisticLoss
-from blurfit.theory.moments import MomentCalibration
 from blurfit.wording import Message, join_messages
 
 LITTLE_WEIGHT = 0.1  # on average, below which it is said what it costs
@@ -95,11 +88,6 @@ class PublishedMoments(PublishedFile, Asked):
     signatures: tuple[Signature, ...] = ()
 
     def __post_init__(self) -> None:
-        if not self.agreement.shows_sums:
-            raise errors.InvalidValueError(
-                "Expected an agreement with mechanism='moment': the sums of 'input' are never "
-                "shown, because its promise is for one model alone."
-            )
         self._require_quorum()
         sums = np.array(self.sums, dtype=np.float64)
         if sums.shape != (self.agreement.form.width,) or not np.isfinite(sums).all():
@@ -133,9 +121,7 @@ class PublishedMoments(PublishedFile, Asked):
     @property
     def deviation(self) -> float:
         """s, the standard deviation of the noise in the sums on the diagonal; off it, s/√2."""
-        calibration = self.agreement.calibration
-        assert isinstance(calibration, MomentCalibration)
-        return calibration.total_noise(self.count, self.agreement.database_draws)
+        return self.agreement.calibration.total_noise(self.count, self.agreement.database_draws)
 
     @cached_property
     def average_weight(self) -> float:
@@ -292,110 +278,18 @@ class PublishedMoments(PublishedFile, Asked):
         return cls(**common, sums=np.array(document.sums, dtype=np.float64))
 
 
-NO_ERRORS = (
-    "the promise of mechanism='input' is for the weights alone, and standard errors would be a "
-    "second release. Use mechanism='moment' where they are needed."
-)
-_SOLVER_SHARE = 2.0**-40  # of the weights' last noise: how far they may be from exact
-_SURELY_NOISE = 16  # times its scale: a weight of 0 gets that far with a probability of e^{−16}
-
-
-def learn(
-    agreement: Agreement, totals: Totals, *, allow_unproved: bool = False, held: bool = False
-) -> PublishedModel:
-    """Return the model of the agreed target, refused below the quorum; `held` as in
+def learn(agreement: Agreement, totals: Totals, *, held: bool = False) -> PublishedModel:
+    """Return the shrunk model of the agreed target, refused below the quorum; `held` as in
     `PublishedModel`.
-
-    input:  w = argmin_{‖w‖≤η} ½wᵀ(A + Δ_in·I)w − cᵀw + l1·‖w‖₁ + ½l2·‖w‖²
-    moment: the shrunk model of `PublishedMoments.fit`
     """
-    agreement.verify(allow_unproved=allow_unproved)
-    refuse_unless_ready(agreement, totals)
-    if agreement.shows_sums:
-        return moments_of(agreement, totals, held=held).fit()
-    weights = released_weights(agreement, statistics_of(agreement, totals))
-    return replace(published(agreement, weights, totals.count), held=held)
+    agreement.verify()
+    return moments_of(agreement, totals, held=held).fit()
 
 
 def moments_of(agreement: Agreement, totals: Totals, *, held: bool = False) -> PublishedMoments:
-    """Return the release of a `moment` collection."""
+    """Return the release of a collection."""
     refuse_unless_ready(agreement, totals)
     return PublishedMoments(agreement, totals.count, totals.sums, held=held)
-
-
-def statistics_of(agreement: Agreement, totals: Totals) -> Statistics:
-    """Return a and c of an `input` collection. Nothing of them may be shown but the model."""
-    d = agreement.schema.dimension
-    gram, moment = np.split(totals.sums, [forms.size(d)])
-    return Statistics(totals.count, forms.unpack(gram, d), moment, totals.fingerprint)
-
-
-def published(agreement: Agreement, weights: FloatArray, count: int) -> PublishedModel:
-    """Return the weights w on x = s·(v, 1) as those of (1, v), for the target's own column.
-
-    For a label the quadratic a + ½cz² − yz/2 is least squares in disguise: its minimiser is 1/(2c)
-    times the least-squares fit of y = ±1, whose value estimates E[y|x]. So 2c·(w·x) is the score,
-    and (score + 1)/2 the probability, as calibrated as a linear function can be.
-    """
-    schema = agreement.schema
-    scaled = weights * schema.scale
-    if isinstance(agreement.loss, LogisticLoss):
-        scaled = 2 * agreement.loss.parabola.curvature * scaled
-    constant, slopes = (scaled[-1], scaled[:-1]) if schema.intercept else (0.0, scaled)
-    return PublishedModel(
-        agreement=agreement,
-        target=schema.target.name,
-        features=tuple(feature.name for feature in schema.features),
-        weights=np.concatenate([[constant], slopes])[None],
-        count=count,
-        method="input perturbation",
-        refusal=NO_ERRORS,
-    )
-
-
-def released_weights(agreement: Agreement, statistics: Statistics) -> FloatArray:
-    """w of an `input` collection and its last noise, which hides grids, sums and solver: the one
-    thing that may be shown. `blurfit.agreement.numbers` has the proof.
-
-    With l1, what that noise alone could have made is shown as 0, as it was.
-    Without the checks of `learn`, for simulations that repeat one agreement thousands of times.
-    """
-    calibration, objective = agreement.calibration, agreement.objective
-    assert isinstance(calibration, InputCalibration) and objective is not None  # noqa: PT018
-    gram, moment, l1 = statistics.gram, statistics.moment, objective.l1
-    ridge, radius = calibration.ridge + objective.l2, calibration.setting.ball
-    scale = weight_scale(calibration, agreement.grid, statistics.count)
-    try:
-        start = minimise(gram, moment, ridge=ridge, weight_bound=radius, l1=l1)
-        allowed = _SOLVER_SHARE * scale
-        found = enclose(gram, moment, start, ridge=ridge, radius=radius, l1=l1, allowed=allowed)
-    except (errors.InfeasibleError, errors.NotCertifiedError):
-        # whose own words would tell eigenvalues, which nothing covers
-        raise errors.InfeasibleError(
-            "The blurred sums leave a direction without curvature, an event that the guarantee "
-            "excludes. No model can be published from this collection."
-        ) from None
-    weights = found.plus(scale * _standard_laplace(agreement, statistics), scale)
-    if l1 > 0:
-        weights[np.abs(weights) <= _SURELY_NOISE * scale] = 0.0
-    return weights
-
-
-def _standard_laplace(agreement: Agreement, statistics: Statistics) -> FloatArray:
-    """Laplace noise of scale 1, drawn from the sums themselves by SHAKE-256.
-
-    Whoever learns from the same sums publishes the same model, to the last bit; fresh noise would
-    average out over repeated learning. Only whoever holds the sums knows them: they contain the
-    noise of all contributors, some seventy bits of it even for d = 1 and many hundreds as a rule,
-    so that their hash serves as fresh randomness (SHAKE-256 taken as a random oracle).
-    """
-    sums = np.concatenate([statistics.gram.ravel(), statistics.moment]) + 0.0  # no −0.0
-    secret = hashlib.shake_256(b"blurfit weights\0" + agreement.fingerprint.encode())
-    secret.update(statistics.count.to_bytes(8, "little") + sums.astype("<f8").tobytes())
-    d = statistics.dimension
-    words = np.frombuffer(secret.digest(17 * d), dtype=np.uint8).reshape(d, 17)
-    uniform = [(int.from_bytes(word[1:], "little") + 0.5) / 2.0**128 for word in words.tolist()]
-    return np.where(words[:, 0] & 1, 1.0, -1.0) * -np.log(uniform)
 
 
 def refuse_unless_ready(agreement: Agreement, totals: Totals) -> None:
@@ -441,7 +335,7 @@ WITHOUT_A_MODEL = (
 
 @dataclass(frozen=True)
 class Release:
-    """The text of a model, for `moment` that of its sums; or why there will never be one."""
+    """The text of a model and that of its sums; or why there will never be one."""
 
     model: str | None = None
     moments: str | None = None
@@ -460,13 +354,11 @@ class Release:
             reason = OF_EXITS if agreement.sums_alone else WITHOUT_A_MODEL
             return cls(moments=moments, refusal=reason)
         try:
-            model = learn(agreement, totals, allow_unproved=True, held=held).to_json()
+            model = learn(agreement, totals, held=held).to_json()
         except errors.BelowQuorumError:
             raise
         except errors.BlurfitError as error:
-            return cls(refusal=error.message)
-        if not agreement.shows_sums:
-            return cls(model)
+            return cls(refusal=str(error))
         return cls(model, moments_of(agreement, totals, held=held).to_json())
 
     def text(self) -> str:
@@ -485,12 +377,7 @@ class Release:
 
     def mark(self) -> str:
         """Return a digest of everything that is shown: releases with one mark show the same."""
-        shown = self.moments
-        if shown is None:
-            model = PublishedModel.from_json(self.text())
-            weights = (model.weights + 0.0).tolist()  # without the sign of a zero
-            shown = json.dumps([model.fingerprint, model.count, weights])
-        return hashlib.sha256(shown.encode()).hexdigest()
+        return hashlib.sha256((self.moments or self.text()).encode()).hexdigest()
 
     def follows(self, agreement: Agreement, count: int) -> bool:
         """Return whether these are moments of so many people under an agreement, and their model if

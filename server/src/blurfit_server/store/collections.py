@@ -47,7 +47,7 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Agreed, read_agreed
 from blurfit.agreement.terms import require_together
 from blurfit.data import AnyArray, ByteArray
-from blurfit.learning.sums import Screen, block_sums, rows_that_add_exactly
+from blurfit.learning.sums import Screen, rows_that_add_exactly
 from blurfit.messages.submissions import KIND_OF, ROLES, Layout, Role, ShareLayout, sum_of_masks
 from blurfit.theory.planning import StageKind
 from blurfit.wording import Message
@@ -108,7 +108,7 @@ class Collection:
             most = LARGEST_PROVED if agreement.proofs else LARGEST
             return cls(key, number, course, agreement, None, most, layout)
         screen = Screen.of(agreement)
-        exact_rows = rows_that_add_exactly(agreement, screen.largest_steps())
+        exact_rows = rows_that_add_exactly(screen.largest_steps())
         return cls(key, number, course, agreement, screen, exact_rows, agreement.layout)
 
     @property
@@ -140,7 +140,7 @@ class Collection:
             return np.asarray(numbers.sum(axis=0, dtype=np.uint64))
         if isinstance(self.layout, ShareLayout):
             return sum_of_masks(numbers, self.layout.mask_width)
-        return block_sums(self.agreement, numbers)
+        return np.asarray(numbers.sum(axis=0))
 
     @property
     def block_rows(self) -> int:
