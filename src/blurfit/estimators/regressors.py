@@ -10,7 +10,7 @@ from blurfit.data import AnyArray, FloatArray
 from blurfit.errors import InvalidValueError, one_of
 from blurfit.estimators.base import PerturbationEstimator, Signal, free_name
 from blurfit.estimators.mechanisms import MomentPerturbation
-from blurfit.estimators.people import EFFECTS, Effects, People, arranged
+from blurfit.estimators.people import EFFECTS, Effects, People, demean_by_person
 from blurfit.estimators.rows import (
     bounded_columns,
     by_formula,
@@ -209,7 +209,7 @@ class MomentPerturbationRegressor(MomentPerturbation, PerturbationRegressor):
             return super()._fit(values, columns, signal, people)
         target = signal.target
         assert isinstance(target, Numeric)
-        values, columns, target, answers, people = arranged(
+        values, columns, target, answers, people = demean_by_person(
             people, values, columns, target, signal.answers, self.spread
         )
         signal = Signal(target, answers, people.reach)
