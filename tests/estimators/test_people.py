@@ -14,7 +14,7 @@ from blurfit.estimators import (
     InputPerturbationRegressor,
     MomentPerturbationClassifier,
     MomentPerturbationRegressor,
-    mechanisms,
+    moments,
 )
 from blurfit.estimators.blocks import Whitened
 from blurfit.estimators.passes import Rows
@@ -39,8 +39,8 @@ def visits(people: int = 300, seed: int = 0, most: int = 8):
 
 def clean(agreement, X, encoded, people):
     """Return what is summed of everybody's rows, before any noise."""
-    rows = mechanisms.Rows(X, encoded, agreement.schema.features, people)
-    return mechanisms.clean_moment_totals(agreement, rows)
+    rows = moments.Rows(X, encoded, agreement.schema.features, people)
+    return moments.clean_moment_totals(agreement, rows)
 
 
 def regressor(**parameters) -> MomentPerturbationRegressor:
@@ -85,7 +85,7 @@ def test_what_is_summed_is_what_each_person_would_send() -> None:
         model = regressor(waves=4, epsilon=50.0, random_state=0).fit(X, y, groups=whose)
     schema, people = model.agreement_.schema, People.of(whose, len(X))
     table = {f"x{i}": X[:, i] for i in range(3)} | {"target": y}
-    signal = mechanisms.Signal(schema.target, y)
+    signal = moments.Signal(schema.target, y)
     single = {name: column[:50] for name, column in table.items()}
     assert set(model.plan_.kinds) == {"joint", "gauge", "residual"}
     for release in model.releases_:
@@ -119,7 +119,7 @@ def test_newton_waves_send_what_each_person_would(kind) -> None:
     people = People.of(whose, len(X))
     table = {f"x{i}": X[:, i] for i in range(3)} | {"target": answers.astype(int)}
     expected = last.exact(table, people.codes).sum(axis=0)
-    signal = mechanisms.Signal(last.schema.target, answers)
+    signal = moments.Signal(last.schema.target, answers)
     found = clean(last, X, signal.encoded, people).sums
     np.testing.assert_allclose(found, expected, atol=1e-9)
     by_row = np.array([last.exact(table)[whose == one].mean(axis=0) for one in range(300)])
@@ -156,7 +156,7 @@ def test_a_person_moves_every_wave_by_no_more_than_one_row_may(kind) -> None:
 
     def sums(agreement, X, y, whose):
         answers = y > 0 if kind == "label" else y.astype(float)
-        encoded = mechanisms.Signal(target, answers).encoded
+        encoded = moments.Signal(target, answers).encoded
         people = People.of(whose, len(X))
         return clean(agreement, X, encoded, people).sums
 
@@ -201,7 +201,7 @@ def test_blurred_person_by_person() -> None:
     X, y, whose = visits()
     model = regressor(epsilon=1e4, waves=1, per_record=True).fit(X, y, groups=whose)
     people = People.of(whose, len(X))
-    signal = mechanisms.Signal(model.agreement_.schema.target, y)
+    signal = moments.Signal(model.agreement_.schema.target, y)
     exact = clean(model.agreement_, X, signal.encoded, people).sums
     sd = model.moments_.deviation
     assert np.abs(model.moments_.sums - exact).max() < 6 * sd
@@ -346,7 +346,7 @@ def test_a_person_moves_differences_by_no_more_than_the_form_says() -> None:
         table, _, target, answers, whose = demean_by_person(
             whose, rows[:, :2], columns[:2], columns[2], rows[:, 2]
         )
-        signal = mechanisms.Signal(target, answers, whose.reach)
+        signal = moments.Signal(target, answers, whose.reach)
         return clean(agreement, table, signal.encoded, whose).sums
 
     numbers = np.array([sent(rows) for rows in people])
@@ -392,8 +392,8 @@ def test_bounds_of_any_width_keep_what_is_promised_to_a_person(bounds, spread) -
         table, kept, target, answers, alone = demean_by_person(
             alone, rows[:, :1], columns[:1], columns[1], rows[:, 1], spread
         )
-        encoded = mechanisms.Signal(target, answers, alone.reach).encoded
-        whole = mechanisms.Rows(table, encoded, kept, alone)
+        encoded = moments.Signal(target, answers, alone.reach).encoded
+        whole = Rows(table, encoded, kept, alone)
         squares = np.diag(whole.joint.matrix(1))[1:]
         assert (squares <= 1 + 1e-15).all()
         matrix = whole.joint.matrix(1) * np.outer(form.scale, form.scale)

@@ -483,7 +483,7 @@ def warn_if_repeated(X: Any, y: Any) -> None:
         index = getattr(where, "index", None)
         if getattr(index, "is_unique", True) is False:
             return _warn("The index repeats")
-    frame = as_frame(X)
+    frame: Any = None if isinstance(X, np.ndarray) else as_frame(X)  # arrays name no columns
     for name in () if frame is None else frame.columns:
         words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", str(name)).lower()
         if _PERSON.fullmatch(words):
