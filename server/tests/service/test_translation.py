@@ -75,7 +75,6 @@ UNSPOKEN = {  # for what no page sends, or when a service is started
 REACHED = (
     *(
         "agreement",
-        "input_perturbation",
         "learning",
         "messages",
         "model",

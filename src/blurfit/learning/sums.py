@@ -170,7 +170,7 @@ class Screen:
                 some = row[part.numbers]
                 size = math.hypot(*(some * np.sqrt(part.counts)))
                 if not (np.rint(some / part.step) == some / part.step).all():
-                    wrong = f"a number that is no multiple of {part.step}"
+                    wrong = Message("a number that is no multiple of {step}", step=part.step)
                 elif size > radius:
                     wrong = Message(
                         "a norm above {radius:.6g}, which noise hardly ever exceeds", radius=radius
