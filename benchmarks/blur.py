@@ -1,6 +1,6 @@
 """How fast a table is blurred, beside drawing as many normals from the same generator.
 
-`python benchmarks/blur.py`: 2²⁰ generated records of 14 numbers (synthetic), both mechanisms.
+`python benchmarks/blur.py`: 2²⁰ generated records of 14 numbers (synthetic).
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,6 @@ from measure import Row, best_times, show
 from randomgen import ChaCha  # type: ignore[import-untyped]
 
 from blurfit import Agreement, perturb, perturb_table
-from blurfit.agreement.terms import MECHANISMS
 from blurfit.chacha import Stream
 from blurfit.simulation import make_census
 
@@ -22,32 +21,18 @@ def tables(rows: int) -> Iterator[Row]:
     """`perturb_table`, from raw columns to submissions, on all cores; normals on one."""
     census = make_census(rows, seed=1)
     generator = np.random.Generator(ChaCha(key=1, rounds=20))
-    for mechanism in MECHANISMS:
-        agreement = Agreement.propose(
-            census.schema,
-            epsilon=1,
-            delta=1e-6,
-            quorum=rows,
-            mechanism=mechanism,
-            weight_bound=3.0 if mechanism == "input" else None,
-        )
-        numbers = agreement.width
-        room = np.empty((rows, numbers))
-        ours, alone = best_times(
-            partial(perturb_table, agreement, census.table),
-            partial(generator.standard_normal, out=room),
-            rounds=3,
-        )
-        what = f"perturb_table {mechanism}, {rows:,} × {numbers} numbers"
-        yield Row(what, ours, "ChaCha20 normals, one core", ours / alone)
-        record = {name: column[0] for name, column in census.table.items()}
-        (single,) = best_times(partial(perturb, agreement, record))
-        yield Row(
-            f"perturb {mechanism}, one record, exact",
-            single,
-            "a table's, each",
-            single * rows / ours,
-        )
+    agreement = Agreement.propose(census.schema, epsilon=1, delta=1e-6, quorum=rows)
+    room = np.empty((rows, agreement.width))
+    ours, alone = best_times(
+        partial(perturb_table, agreement, census.table),
+        partial(generator.standard_normal, out=room),
+        rounds=3,
+    )
+    what = f"perturb_table, {rows:,} × {agreement.width} numbers"
+    yield Row(what, ours, "ChaCha20 normals, one core", ours / alone)
+    record = {name: column[0] for name, column in census.table.items()}
+    (single,) = best_times(partial(perturb, agreement, record))
+    yield Row("perturb, one record, exact", single, "a table's, each", single * rows / ours)
 
 
 def streams(count: int = 10**6) -> Iterator[Row]:

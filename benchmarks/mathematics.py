@@ -13,9 +13,10 @@ import numpy as np
 from measure import Row, best_times, show
 from rich.console import Console
 
-from blurfit import Agreement, Numeric, Schema, calibrate
-from blurfit.learning.solver import enclose, minimise
-from blurfit.learning.sums import Statistics
+from blurfit import Agreement, Numeric, Schema
+from blurfit.input_perturbation.algorithms import Sampler, Sums, enclose
+from blurfit.input_perturbation.calibration import calibrate
+from blurfit.learning.solver import minimise
 from blurfit.simulation import sampler_for, totals_of_products
 
 UNIT: dict[str, Any] = {"q_bound": 1.0, "p_bound": 1.0, "weight_bound": 1.0}
@@ -77,7 +78,7 @@ def released() -> Iterator[Row]:
         A = noise.T @ noise * 1e4
         start = minimise(A, 1e5 * c, weight_bound=1.0)
         proved = partial(
-            enclose, A, 1e5 * c, start, ridge=0.0, radius=1.0, l1=0.0, allowed=2.0**-60
+            enclose, Sums(1, A, 1e5 * c), start, ridge=0.0, radius=1.0, l1=0.0, allowed=2.0**-60
         )
         ours, alone = best_times(proved, partial(minimise, A, 1e5 * c, weight_bound=1.0))
         yield Row(f"enclose, d = {d}", ours, "minimise", ours / alone)
@@ -89,21 +90,22 @@ def sampler() -> Iterator[Row]:
     d = 14
     records = generator.standard_normal((2**15, d)) / d
 
-    def blur_each() -> Statistics:
-        return Statistics.of_records(records + generator.standard_normal(records.shape), records)
+    def blur_each() -> Sums:
+        q = records + generator.standard_normal(records.shape)
+        return Sums(len(q), q.T @ q, records.sum(axis=0))
 
     (long_way,) = best_times(blur_each)
-    for mechanism in ("input", "moment"):
-        for count in (2**10, 2**15, 2**21, 10**9):
-            bound: dict[str, Any] = {"weight_bound": 1.0} if mechanism == "input" else {}
-            agreement = Agreement.propose(
-                numbers(d), epsilon=1.0, delta=1e-6, quorum=count, mechanism=mechanism, **bound
-            )
-            products = count / d * np.eye(d + 1)  # of the constant and d columns
-            draws = sampler_for(agreement, totals_of_products(agreement, count, products))
+    for count in (2**10, 2**15, 2**21, 10**9):
+        products = count / d * np.eye(d + 1)  # of the constant and d columns
+        agreement = Agreement.propose(numbers(d), epsilon=1.0, delta=1e-6, quorum=count)
+        clean = Sums(count, products[1:, 1:], np.zeros(d))
+        for what, draws in (
+            ("input", Sampler.of(clean, q_noise=1.0, p_noise=1.0)),
+            ("moment", sampler_for(agreement, totals_of_products(agreement, count, products))),
+        ):
             (seconds,) = best_times(partial(draws.draw, generator), number=500)
-            what = f"sampler {mechanism}, d = 14, n = {count:,}"
-            yield Row(what, seconds, "32,768 records each", seconds / long_way)
+            name = f"sampler {what}, d = 14, n = {count:,}"
+            yield Row(name, seconds, "32,768 records each", seconds / long_way)
 
 
 @click.command()

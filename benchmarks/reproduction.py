@@ -3,7 +3,7 @@
 Naively, each record is blurred by itself, and a general convex solver minimises the sum of all
 blurred losses over the ball. Here, the window's sums are had from running sums, the noise of all
 records is drawn at once, and the minimiser is exact. Both have the same distribution
-(tests/simulation/test_sampler.py). `make bench`.
+(tests/input_perturbation/test_algorithms.py). `make bench`.
 """
 
 from pathlib import Path
@@ -15,19 +15,17 @@ import numpy as np
 from measure import Row, best_times, show
 from scipy.optimize import minimize
 
-from blurfit.agreement.agreement import Agreement
+from blurfit.input_perturbation.calibration import PublicInput
 from blurfit.simulation import make_census
-from blurfit.theory.input_calibration import InputCalibration
 from blurfit_lab.experiments.cohort import Cohort, Window
 from blurfit_lab.experiments.figures import INPUT, agreement, from_sums
 
 TRIALS = 100
 
 
-def naive(people: Cohort, window: Window, contract: Agreement, seed: int) -> float:
+def naive(people: Cohort, window: Window, contract: PublicInput, seed: int) -> float:
     """Noise for each record, SLSQP over the records, and the test rows predicted one by one."""
     generator, calibration = np.random.default_rng(seed), contract.calibration
-    assert isinstance(calibration, InputCalibration)
     places = (window.start + np.arange(window.count + window.tested)) % len(people)
     train, test = places[: window.count], places[window.count :]
     n, d = window.count, people.x.shape[1]
@@ -50,7 +48,7 @@ def naive(people: Cohort, window: Window, contract: Agreement, seed: int) -> flo
     return float(np.sqrt(np.mean(errors**2)) / 2)
 
 
-def shared(people: Cohort, window: Window, contract: Agreement, seed: int) -> float:
+def shared(people: Cohort, window: Window, contract: PublicInput, seed: int) -> float:
     """From running sums, by the exact sampler and the exact minimiser."""
     sums = people.training_sums(window)
     weights = from_sums(contract, sums, None, np.random.default_rng(seed))
@@ -68,6 +66,7 @@ def main(path: Path | None, rounds: int) -> None:
     pass_over_data = perf_counter() - start
     window = people.window(2**21, 0)
     contract = agreement(INPUT, people, 1.0, 2**21)
+    assert isinstance(contract, PublicInput)
     # The two agree up to noise, which at this n is small.
     assert abs(naive(people, window, contract, 0) - shared(people, window, contract, 0)) < 1e-3
     slow, _ = best_times(

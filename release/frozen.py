@@ -145,8 +145,6 @@ def agreements(folder: Path) -> None:
             "factors": (("north", 1.0), ("south", 0.5), ("west", 0.7)),
         },
         "diaries": {"diaries": True},
-        "input": {"mechanism": "input", "weight_bound": 2.0},
-        "input_local": {"mechanism": "input", "loss": "squared", "weight_bound": 2.0},
     }
     for name, terms in variants.items():
         for target in ("number", "label"):
@@ -221,7 +219,6 @@ def submissions(folder: Path) -> None:
 def collect_in_files(
     folder: Path,
     terms: str,
-    options: tuple[str, ...] = (),
     asked: tuple[str, ...] = ("region", "married"),
 ) -> None:
     from blurfit.schema.imports import to_toml
@@ -229,12 +226,10 @@ def collect_in_files(
     with tempfile.TemporaryDirectory() as place, contextlib.chdir(place):
         Path("schema.toml").write_text(f"{to_toml(schema())}\n[terms]\n{terms}")
         write_csv(Path("people.csv"), people(600))
-        write(folder / "agree.txt", blurfit("agree", "schema.toml", *options))
+        write(folder / "agree.txt", blurfit("agree", "schema.toml"))
         blurfit("contribute", "agreement.json", "people.csv", "--out", "blurred.parquet")
         learned = ["learn", "agreement.json", "blurred.parquet", "--out", "model.json"]
-        if "input" not in options:
-            learned += ["--moments", "moments.json"]
-        blurfit(*learned)
+        blurfit(*learned, "--moments", "moments.json")
         for name in ("agreement.json", "model.json", "moments.json"):
             if Path(name).exists():
                 (folder / name).write_bytes(Path(name).read_bytes())
@@ -251,12 +246,6 @@ def collect_in_files(
 @path
 def files_moment(folder: Path) -> None:
     collect_in_files(folder, "epsilon = 20\ndelta = 1e-6\nquorum = 500\n")
-
-
-@path
-def files_input(folder: Path) -> None:
-    terms = "epsilon = 20\ndelta = 1e-6\nquorum = 500\n"
-    collect_in_files(folder, terms, ("--mechanism", "input", "--weight-bound", "2"))
 
 
 @path
@@ -304,7 +293,10 @@ def fitted(folder: Path, name: str, estimator: Any, *rows: Any, **more: Any) -> 
         write(folder / f"{name}.{index}.release.json", published.to_json())
     if hasattr(estimator, "moments_"):
         write_published(folder, f"{name}.moments", estimator.moments_)
-    if hasattr(estimator, "model_"):
+    if hasattr(estimator, "public_input_"):  # of the paper, whose models are coefficients alone
+        stated = estimator.coef_.tolist(), np.ravel(estimator.intercept_).tolist()
+        write(folder / f"{name}.coefficients.txt", f"{stated}\n{estimator.public_input_}")
+    elif hasattr(estimator, "model_"):
         write_published(folder, f"{name}.model", estimator.model_)
     write(folder / f"{name}.guarantee.txt", repr(estimator.guarantee_))
     with contextlib.suppress(Exception):

@@ -13,7 +13,7 @@ from blurfit import estimators
 
 SOURCE = Path(blurfit.__file__).parent
 MODULES = sorted(SOURCE.rglob("*.py"))
-MAY_DRAW_NOISE = {"contributor", "randomness", "simulation", "forecast"}
+MAY_DRAW_NOISE = {"input_perturbation", "contributor", "randomness", "simulation", "forecast"}
 # Tokens, and pauses that are spread out: random, but no noise.
 MAY_DRAW_NOISE |= {"protocol"}
 # NumPy's generator under a key that simulations hand it: it asks for no bits of its own.

@@ -62,8 +62,7 @@ else:
     raise AssertionError("pyyaml is not hidden")
 """
 DONE = [
-    "calibrate --mechanism input --epsilon 1 --delta 1e-6 --dimension 2 --quorum 300 "
-    "--q-bound 1 --p-bound 1 --weight-bound 2",
+    "calibrate --epsilon 1 --delta 1e-6 --quorum 300 --constant 0.5",
     "agree schema.toml --epsilon 1 --delta 1e-6 --quorum 300 --out agreement.json",
     "forecast agreement.json --contributors 300 --draws 4",
 ]

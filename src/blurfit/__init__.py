@@ -4,8 +4,9 @@ Contributors perturb their records themselves; a database learns a linear or log
 what they send; the published model is (ε, δ)-differentially private. With two databases neither has
 to be trusted with a record, as long as they do not collude and follow the protocol.
 
-The public interface is `__all__` of this package and of `blurfit.estimators`, and the command
-`blurfit`. All other modules are internal: they may change from one version to the next. Rivals,
+The public interface is `__all__` of this package and of `blurfit.estimators`, the room of the paper
+(`blurfit.input_perturbation`), and the command `blurfit`. All other modules are internal: they may
+change from one version to the next. Rivals,
 real data sets, experiments and the audit are a distribution of their own, `blurfit-lab`.
 """
 

@@ -25,16 +25,18 @@ from blurfit.errors import StorageError as StorageError
 from blurfit.errors import UnknownCollectionError as UnknownCollectionError
 from blurfit.errors import WaveClosedError as WaveClosedError
 from blurfit.estimators.base import FitGuarantee as FitGuarantee
-from blurfit.estimators.classifiers import (
-    InputPerturbationClassifier as InputPerturbationClassifier,
-)
-from blurfit.estimators.classifiers import (
+from blurfit.estimators.moments import (
     MomentPerturbationClassifier as MomentPerturbationClassifier,
 )
-from blurfit.estimators.regressors import InputPerturbationRegressor as InputPerturbationRegressor
-from blurfit.estimators.regressors import MomentPerturbationRegressor as MomentPerturbationRegressor
+from blurfit.estimators.moments import MomentPerturbationRegressor as MomentPerturbationRegressor
 from blurfit.estimators.survival import MomentPerturbationSurvival as MomentPerturbationSurvival
 from blurfit.forecast.sweep import forecast_agreement as forecast_agreement
+from blurfit.input_perturbation.estimators import (
+    InputPerturbationClassifier as InputPerturbationClassifier,
+)
+from blurfit.input_perturbation.estimators import (
+    InputPerturbationRegressor as InputPerturbationRegressor,
+)
 from blurfit.messages.submissions import Submission as Submission
 from blurfit.messages.submissions import Submissions as Submissions
 from blurfit.model.model import PublishedModel as PublishedModel
@@ -53,12 +55,8 @@ from blurfit.schema.schema import Binary as Binary
 from blurfit.schema.schema import Categorical as Categorical
 from blurfit.schema.schema import Numeric as Numeric
 from blurfit.schema.schema import Schema as Schema
-from blurfit.theory.input_calibration import InputCalibration as InputCalibration
-from blurfit.theory.input_calibration import calibrate as calibrate
-from blurfit.theory.input_calibration import guarantee as guarantee
 from blurfit.theory.moments import LocalGuarantee as LocalGuarantee
 from blurfit.theory.moments import ModelGuarantee as ModelGuarantee
 from blurfit.theory.moments import MomentCalibration as MomentCalibration
-from blurfit.theory.moments import Setting as Setting
 from blurfit.theory.moments import calibrate_moment as calibrate_moment
 from blurfit.version import __version__ as __version__

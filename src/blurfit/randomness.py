@@ -455,7 +455,7 @@ def with_database_noise(
         return totals
     if totals.draws:
         raise InvalidValueError("Expected totals without the database's noise: it is added once.")
-    most = rows_that_add_exactly(agreement, Screen.of(agreement).largest_steps())
+    most = rows_that_add_exactly(Screen.of(agreement).largest_steps())
     if totals.count > most:
         raise InfeasibleError(
             f"Expected count={totals.count} to be at most {most}, so that sums are exact before "

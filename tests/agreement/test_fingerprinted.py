@@ -145,7 +145,7 @@ def test_nobody_can_change_what_others_get_when_they_read_the_same_text() -> Non
     """Above all not the deviations of the noise, which are computed once."""
     waves = [one.agreement for one in plans.releases(plans.plan("label", waves=2))]
     read = [
-        Agreement.propose(SCHEMA, **PROMISE, mechanism="input", weight_bound=1.0),
+        Agreement.propose(SCHEMA, **PROMISE),
         *DOCUMENTS,
         *waves,
     ]

@@ -68,10 +68,6 @@ def test_a_record_is_in_its_group_and_has_its_weight() -> None:
         ({"weighting": "region", "factors": {"north": 1.0}}, "one factor for each level"),
         ({"weighting": "age", "factors": FACTORS}, "one factor for each level"),
         ({"weighting": "region", "factors": dict.fromkeys(FACTORS, 0.0)}, "above 0"),
-        (
-            {"groups": "region", "mechanism": "input", "weight_bound": 1},
-            "with groups|no groups",
-        ),
     ],
 )
 def test_what_the_noise_is_not_made_for_is_refused(terms, reason) -> None:

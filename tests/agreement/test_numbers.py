@@ -5,14 +5,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from msgspec import structs
 
 from blurfit import Agreement, Binary, Categorical, Numeric, Schema, Terms
 from blurfit.agreement.mechanisms import form_of, largest_scale
-from blurfit.agreement.numbers import Objective, PublicWeights
-from blurfit.errors import InfeasibleError, InvalidValueError
+from blurfit.agreement.numbers import PublicWeights
+from blurfit.errors import InvalidValueError
 from blurfit.theory.forms import JointForm
-from blurfit.theory.losses import LogisticLoss, SquaredLoss
 
 SCHEMA = Schema(
     [Numeric("age", 0, 100), Categorical("region", ["n", "s", "w"]), Binary("married")],
@@ -23,16 +21,13 @@ TERMS = Terms(epsilon=1.0, delta=1e-6, quorum=1000)
 OURS = {"age": 1.0, "region": 2.0, "married": 1.0, "income": 4.0}
 
 
-def propose(mechanism: str, **changes) -> Agreement:
-    promise = {"epsilon": 10.0, "delta": 1e-6, "quorum": 2000, "mechanism": mechanism}
-    if mechanism == "input":
-        promise["weight_bound"] = 1.0
+def propose(**changes) -> Agreement:
+    promise = {"epsilon": 10.0, "delta": 1e-6, "quorum": 2000}
     return Agreement.propose(SCHEMA, **promise | changes)
 
 
-@pytest.mark.parametrize("mechanism", ["moment", "input"])
-def test_parts_cover_every_number_once_and_no_record_is_beyond_their_bound(mechanism) -> None:
-    agreement = propose(mechanism)
+def test_parts_cover_every_number_once_and_no_record_is_beyond_their_bound() -> None:
+    agreement = propose()
     covered = [i for part in agreement.parts for i in range(agreement.width)[part.numbers]]
     assert covered == list(range(agreement.width))
     generator = np.random.default_rng(0)
@@ -48,13 +43,12 @@ def test_parts_cover_every_number_once_and_no_record_is_beyond_their_bound(mecha
         norms = np.sqrt((part.counts * exact[:, part.numbers] ** 2).sum(axis=1))
         assert norms.max() <= part.bound
         assert norms.max() > 0.7 * part.bound  # the corners are not far from it
-        assert part.fine <= part.step
-        assert math.frexp(part.step)[0] == math.frexp(part.fine)[0] == 0.5  # powers of two
+        assert math.frexp(part.step)[0] == 0.5  # a power of two
 
 
 def test_noise_is_alike_in_all_directions_of_the_norm() -> None:
     """Off the diagonal an entry stands for two of the matrix, so that its variance is half."""
-    agreement = propose("moment")
+    agreement = propose()
     (part,) = agreement.parts
     for name, count, deviation in zip(
         agreement.form.names, part.counts, part.deviations, strict=True
@@ -62,27 +56,6 @@ def test_noise_is_alike_in_all_directions_of_the_norm() -> None:
         one, other = name.split("·")
         assert count == (1 if one == other else 2)
         assert deviation**2 * count == pytest.approx(agreement.calibration.noise**2, rel=1e-12)
-    for part in propose("input").parts:
-        assert (part.counts == 1).all()
-        assert len(set(part.deviations.tolist())) == 1
-
-
-def test_an_objective_fits_its_target_or_is_refused() -> None:
-    squared, logistic = (
-        Objective("squared", "taylor", 0.0, 0.0),
-        Objective("logistic", "taylor", 0.0, 0.0),
-    )
-    squared.verify(SCHEMA)
-    logistic.verify(LABEL)
-    assert isinstance(squared.function(None), SquaredLoss)
-    assert isinstance(logistic.function(1.0), LogisticLoss)
-    with pytest.raises(InfeasibleError, match="'squared' a number"):
-        squared.verify(LABEL)
-    with pytest.raises(InfeasibleError, match="'income'"):
-        logistic.verify(SCHEMA)
-    for change in ({"loss": "hinge"}, {"approximation": "none"}, {"l1": -1.0}, {"l2": math.nan}):
-        with pytest.raises(InvalidValueError, match=next(iter(change))):
-            structs.replace(squared, **change).verify(SCHEMA)
 
 
 def test_weights_are_those_of_the_terms_or_of_kinds_quorum_and_promise_alone() -> None:

@@ -203,11 +203,7 @@ def test_a_plan_that_states_what_cannot_be_is_refused_when_it_is_read(part, name
         Plan.from_dict(document | {part: document[part] | {name: value}})
 
 
-def test_noise_of_another_mechanism_or_for_more_people_is_refused_in_words() -> None:
-    document = plan().to_dict()
-    document["calibration"] |= {"mechanism": "input"}
-    with pytest.raises(NotCertifiedError, match="mechanism='moment', which waves have"):
-        Plan.from_dict(document)
+def test_noise_for_more_people_is_refused_in_words() -> None:
     document = plan(waves=2).first().to_dict()
     document["wave"]["people"] = [10_000, 28_000]
     with pytest.raises(NotCertifiedError, match="sized for 10800"):

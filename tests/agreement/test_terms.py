@@ -27,7 +27,7 @@ PROMISE = {"epsilon": 1.0, "delta": 1e-6, "quorum": 50}
 
 
 def test_the_agreement_follows_from_schema_and_terms_and_no_other_names() -> None:
-    chosen = PROMISE | {"mechanism": "input", "weight_bound": 2.0, "l2": 0.5}
+    chosen = PROMISE | {"neighbours": "zero-out", "constant": 0.5}
     terms = Terms(**chosen)
     assert Agreement.propose(SCHEMA, terms) == Agreement.propose(SCHEMA, **chosen)
     assert Terms.of(**chosen) == terms
@@ -40,7 +40,7 @@ def test_the_agreement_follows_from_schema_and_terms_and_no_other_names() -> Non
 
 
 def test_json_gives_the_same_terms_and_refuses_others() -> None:
-    terms = Terms(**PROMISE, mechanism="input", weight_bound=2.0)
+    terms = Terms(**PROMISE, constant=0.5)
     assert msgspec.json.decode(msgspec.json.encode(terms), type=Terms) == terms
     for wrong in (b'{"epsilon": 1, "delta": 0.1}', b'{"epsilon": 1, "delta": 2, "quorum": 5}'):
         with pytest.raises(msgspec.ValidationError):
@@ -56,28 +56,12 @@ def test_every_term_has_words_for_people() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mechanism", "term"),
-    [
-        *(("moment", {name: 2.0}) for name in ("weight_bound", "l1", "l2")),
-        *(("moment", {"loss": "squared"}), ("moment", {"rule": "published"})),
-        ("moment", {"approximation": "chebyshev"}),
-        ("input", {"constant": 0.5}),
-        ("input", {"weights": {"age": 1.0, "income": 1.0}}),
-    ],
-)
-def test_the_other_mechanisms_terms_are_refused_by_name(mechanism, term) -> None:
-    (name,) = term
-    with pytest.raises(InvalidValueError, match=f"no {name}=.*mechanism='{mechanism}'"):
-        Terms.of(**PROMISE, mechanism=mechanism, **term)
-
-
-@pytest.mark.parametrize(
     ("wrong", "message"),
     [
         *(({"epsilon": 0}, "epsilon"), ({"epsilon": -1.0}, "epsilon"), ({"delta": 0.0}, "delta")),
         *(({"delta": 1.0}, "delta"), ({"delta": 1e-31}, "delta=1e-31"), ({"quorum": 0}, "quorum")),
         *(({"quorum": 2**53 + 1}, "quorum"), ({"quorum": 2.5}, "quorum")),
-        *(({"mechanism": "other"}, "mechanism"), ({"neighbours": "other"}, "neighbours")),
+        ({"neighbours": "other"}, "neighbours"),
         ({"constant": float("inf")}, "constant"),
         ({"local_epsilon": float("nan")}, "local_epsilon"),
         ({"database_noise": 1}, "database_noise=1"),
@@ -101,8 +85,6 @@ def test_there_is_a_signing_key_for_each_database_or_none() -> None:
         one,
         other,
     )
-    by_input = {"mechanism": "input", "weight_bound": 2.0}
-    assert Agreement.propose(SCHEMA, **PROMISE, **by_input, signing_keys=[one]).signing_keys
     for databases, keys in (
         ((), (one, other)),
         (two, (one,)),
@@ -149,7 +131,6 @@ def test_a_default_that_is_written_out_and_what_nobody_knows_are_refused(value) 
 # ---- each rule refuses what it is about, and names the value
 LARGER = {"epsilon": 1.0, "delta": 1e-6, "quorum": 5000}
 ADULTS = Schema([Numeric("age", 18, 80)], Numeric("income", 0, 200_000))
-INPUT = {"mechanism": "input", "weight_bound": 2.0}
 TWO = (Database("A", "https://a.example"), Database("B", "https://b.example"))
 
 
@@ -169,8 +150,6 @@ def test_what_is_in_order_passes_and_goes_together() -> None:
 @pytest.mark.parametrize(
     ("choices", "waves", "reason"),
     [
-        (INPUT, True, "sums that are published"),
-        (INPUT | {"databases": TWO}, False, "only what adds can be shared"),
         ({"proofs": True}, False, "how long a submission is"),
         ({"proofs": True, "databases": TWO}, True, "one wave alone, so far"),
     ],
@@ -183,7 +162,6 @@ def test_what_cannot_be_had_together_is_refused_with_its_reason(choices, waves, 
 @pytest.mark.parametrize(
     ("choices", "reason"),
     [
-        (INPUT, "mechanism='moment'"),
         ({"groups": "region"}, "no groups"),
         ({"weighting": "region", "factors": {"n": 1.0, "s": 0.5}}, "no weighting"),
         ({"databases": TWO, "proofs": True}, "no proofs"),
@@ -199,15 +177,6 @@ def test_what_a_time_to_an_event_excludes_is_refused(choices, reason) -> None:
         if name in ("groups", "weighting", "proofs"):
             with pytest.raises(BlurfitError):
                 replace(plain, **{name: value}).verify()
-
-
-@pytest.mark.parametrize(
-    "change",
-    [{"databases": TWO}, {"database_noise": True}, {"proofs": True}],
-)
-def test_an_agreement_that_says_so_is_refused_too(change) -> None:
-    with pytest.raises(InfeasibleError):
-        replace(Agreement.propose(ADULTS, **LARGER, **INPUT), **change).verify()
 
 
 STAYS = Schema(

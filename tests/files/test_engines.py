@@ -41,9 +41,7 @@ def test_no_more_at_a_time_than_there_are_threads() -> None:
 SCHEMA_CLUSTER = Schema(
     features=[Numeric(f"x{i}", 0, 1) for i in range(13)], target=Numeric("income", 0, 1)
 )
-AGREEMENT_CLUSTER = Agreement.propose(
-    SCHEMA_CLUSTER, epsilon=1, delta=1e-6, quorum=2_000, mechanism="input", weight_bound=2.0
-)
+AGREEMENT_CLUSTER = Agreement.propose(SCHEMA_CLUSTER, epsilon=1, delta=1e-6, quorum=2_000)
 ROWS = 8_000
 
 

@@ -30,7 +30,7 @@ from blurfit_server import Store
 from blurfit_server.store import database
 from blurfit_server.store.export import export
 from support.plans import people, plan, rows, written
-from support.proposals import PEOPLE, either_mechanism, propose, totals_of, write_file
+from support.proposals import PEOPLE, propose, totals_of, write_file
 
 ROWS = 600
 
@@ -59,8 +59,8 @@ def small(monkeypatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("place", "agreement"),
-    [("sqlite", "moment"), ("postgresql", "moment"), ("sqlite", "input")],
+    "place",
+    ["sqlite", "postgresql"],
     indirect=True,
 )
 def test_the_same_model_from_everywhere(
@@ -69,17 +69,12 @@ def test_the_same_model_from_everywhere(
     """SQLite or PostgreSQL, one file or many that overlap, threads or a cluster: the same bytes."""
     whole = tmp_path / "whole" / "all.parquet"
     whole.parent.mkdir()
-    if agreement.mechanism == "input":  # which no store collects
-        write_file(whole, agreement, table)
-        first = write_file(tmp_path / "first" / "all.parquet", agreement, table)
-        published = learn_files(agreement, [first], Threads(1)).to_json()
-    else:
-        with Store(place) as store:
-            store.open(agreement)
-            for rows in np.array_split(np.arange(ROWS), 7):
-                store.add(agreement, part(table, rows))
-            published = store.publish_text(agreement.fingerprint)
-            assert export(store, agreement.fingerprint, whole) == ROWS
+    with Store(place) as store:
+        store.open(agreement)
+        for rows in np.array_split(np.arange(ROWS), 7):
+            store.add(agreement, part(table, rows))
+        published = store.publish_text(agreement.fingerprint)
+        assert export(store, agreement.fingerprint, whole) == ROWS
     shuffled = np.random.default_rng(1).permutation(ROWS)
     pieces = tmp_path / "pieces"
     for number, rows in enumerate(np.array_split(shuffled, 3)):
@@ -112,7 +107,6 @@ def test_a_second_run_does_not_look_again(agreement, table, tmp_path) -> None:
         learn_files(agreement, [str(tmp_path)], Threads(2))
 
 
-@either_mechanism
 def test_below_the_quorum_nothing_is_recorded(agreement, table, tmp_path) -> None:
     write_file(tmp_path / "a.parquet", agreement, part(table, slice(0, 19)))
     write_file(tmp_path / "b.parquet", agreement, part(table, slice(0, 19)))
@@ -153,7 +147,6 @@ def test_many_repeats_are_told_without_a_list_of_them(
         assert again == once
 
 
-@either_mechanism
 @pytest.mark.parametrize("engine", ["threads", "cluster"])
 def test_wrong_files_are_named_and_nothing_is_published(
     agreement, table, tmp_path, small, engine, request
@@ -162,7 +155,6 @@ def test_wrong_files_are_named_and_nothing_is_published(
     write_file(tmp_path / "a.parquet", agreement, table)
     bad = tmp_path / "b.parquet"
     numbers = table.numbers.copy()
-    numbers[100, 0] += 1e-30 if agreement.mechanism == "moment" else 2.0**-80
     numbers[100, 0] = 2.0**-90
     write_file(bad, agreement, replace(table, numbers=numbers))
     with pytest.raises(InvalidValueError, match=r"row group 2 of .*b\.parquet.*no multiple"):
@@ -170,7 +162,7 @@ def test_wrong_files_are_named_and_nothing_is_published(
     bad.write_bytes(bad.read_bytes()[:-1000])
     with pytest.raises(InvalidValueError, match=r"b\.parquet.*cut short"):
         learn_files(agreement, [str(tmp_path)], chosen)
-    other = propose(epsilon=3, mechanism=agreement.mechanism)
+    other = propose(epsilon=3)
     people = {c: np.linspace(0, 100, 30) for c in ("age", "income")}
     write_file(bad, other, perturb_table(other, people))
     with pytest.raises(InvalidValueError, match=r"b\.parquet.*another agreement"):

@@ -60,9 +60,7 @@ def test_diaries_are_forecast_as_people_with_several_rows_do() -> None:
 
 def test_it_is_said_where_many_rows_add_nothing() -> None:
     people = Population.generated(PAY)
-    found = forecast(
-        PAY, people, contributors=[1000, 10**6], epsilons=[0.3], mechanisms=["moment"], rows_each=8
-    )
+    found = forecast(PAY, people, contributors=[1000, 10**6], epsilons=[0.3], rows_each=8)
     few, many = found.cases
     assert few.rows_add_nothing
     assert not many.rows_add_nothing
@@ -70,7 +68,7 @@ def test_it_is_said_where_many_rows_add_nothing() -> None:
     told = found.to_dict()
     assert (told["rows_each"], told["alike"]) == (8, 0.5)
     assert [one["rows_add_nothing"] for one in told["cases"]] == [True, False]
-    plain = forecast(PAY, people, contributors=[1000], epsilons=[0.3], mechanisms=["moment"])
+    plain = forecast(PAY, people, contributors=[1000], epsilons=[0.3])
     assert plain.to_dict()["cases"][0]["rows_add_nothing"] is None
     row = Agreement.propose(PAY, epsilon=1, delta=1e-6, quorum=1000)
     with pytest.raises(InvalidValueError, match="without diaries"):
@@ -130,7 +128,7 @@ def test_exits_are_forecast_as_they_are_collected() -> None:
 
 def test_exits_beyond_a_forecast_say_why() -> None:
     people = Exits.generated(STAYS)
-    few = forecast(STAYS, people, contributors=[300], mechanisms=["moment"], draws=8).cases[0]
+    few = forecast(STAYS, people, contributors=[300], draws=8).cases[0]
     assert few.reason == "no draw gave a model"
     with pytest.raises(InvalidValueError, match="when they left"):
         forecast(STAYS, Population.generated(PAY), contributors=[1000])

@@ -19,8 +19,8 @@ from blurfit.forecast.sweep import (
     propose_terms,
     whole_numbers,
 )
-from blurfit.learning.sums import Statistics, Totals
-from blurfit.simulation import input_totals, make_census
+from blurfit.learning.sums import Totals
+from blurfit.simulation import make_census
 
 RUNS = 120
 
@@ -38,34 +38,24 @@ def people(census) -> Population:
 def collected(agreement: Agreement, table: dict[str, np.ndarray]) -> Totals:
     """What a database holds after every person was blurred by the contributor's own code."""
     sent = perturb_table(agreement, table).numbers
-    if agreement.mechanism == "moment":
-        return Totals(len(sent), sent.sum(axis=0), agreement.fingerprint)
-    d = agreement.schema.dimension
-    return input_totals(agreement, Statistics.of_records(sent[:, :d], sent[:, d:]))
+    return Totals(len(sent), sent.sum(axis=0), agreement.fingerprint)
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize(
-    ("mechanism", "n", "epsilon"), [("moment", 600, 20.0), ("input", 2000, 7.0)]
-)
-def test_real_collections_lie_in_the_band_as_often_as_promised(
-    census, people, mechanism, n: int, epsilon: float
-) -> None:
+def test_real_collections_lie_in_the_band_as_often_as_promised(census, people) -> None:
     """120 collections of fresh people, each person blurred by the contributor's own code, each
     model learned by the database's: 90% of the errors lie in the forecast's band. (Contributors
     take no seed, so the limits are one in 10⁷.)"""
-    draws = 239
-    agreement = Agreement.propose(
-        census.schema, quorum=n, **propose_terms(census.schema, mechanism, epsilon, None, {})
-    )
-    asked = {"contributors": [n], "epsilons": [epsilon], "mechanisms": [mechanism]}
+    draws, n, epsilon = 239, 600, 20.0
+    agreement = Agreement.propose(census.schema, quorum=n, **propose_terms(epsilon, None, {}))
+    asked = {"contributors": [n], "epsilons": [epsilon]}
     cell = forecast(census.schema, people, draws=draws, **asked).cases[0]
     crowd = make_census(RUNS * n, seed=99)
     errors = []
     for run in range(RUNS):
         totals = collected(agreement, crowd.take(n, start=run * n).table)
         model = learn(agreement, totals)
-        assert model.method.endswith("by linear Bayes") or model.method == "input perturbation"
+        assert model.method.endswith("by linear Bayes")
         errors.append(people.error(model.weights)[0])
     inside = int(((errors >= np.array(cell.lower)) & (errors <= np.array(cell.upper))).sum())
     # The band lies between two order statistics of 239 draws, so how many of 120 new ones it holds
@@ -81,14 +71,11 @@ def test_a_billion_contributors_cost_no_more_than_a_thousand(census, people) -> 
     found = forecast(
         census.schema, people, contributors=[1000, 10**7, 10**9], epsilons=[1.0], draws=8, seed=2
     )
-    # The last noise of `input` grows with the count, by what rounds its sums (`agreement.grid`): at
-    # a billion it costs some 6e-5 of the error. It has no seed; 2e-3 is about 22 of its scales.
-    costs = {"moment": 1e-6, "input": 2e-3}
-    for (mechanism, _, _), cases in found.lines().items():
+    for cases in found.lines().values():
         small, middle, large = cases
         assert small.ratio > 1.05
         assert middle.ratio == pytest.approx(1, abs=1e-5)
-        assert large.ratio == pytest.approx(1, abs=costs[mechanism])
+        assert large.ratio == pytest.approx(1, abs=1e-6)
         assert large.without_privacy == pytest.approx(found.best, rel=1e-6)
     assert found.best < found.constant
 
@@ -96,13 +83,13 @@ def test_a_billion_contributors_cost_no_more_than_a_thousand(census, people) -> 
 def test_more_contributors_or_a_weaker_promise_help(census, people) -> None:
     asked = {"contributors": [2000, 20_000, 200_000], "epsilons": [0.3, 3.0], "draws": 12}
     found = forecast(census.schema, people, local_epsilons=[None, 8.0], **asked)
-    for (mechanism, epsilon, local), cases in found.lines().items():
+    for (epsilon, local), cases in found.lines().items():
         errors = [one.error for one in cases]
-        assert errors == sorted(errors, reverse=True), (mechanism, epsilon, local)
+        assert errors == sorted(errors, reverse=True), (epsilon, local)
         assert all(one.lower <= one.error <= one.upper for one in cases)
-    strict, loose = found.lines()["moment", 0.3, None], found.lines()["moment", 3.0, None]
+    strict, loose = found.lines()[0.3, None], found.lines()[3.0, None]
     assert all(a.error > b.error for a, b in zip(strict, loose, strict=True))
-    private = found.lines()["moment", 3.0, 8.0]
+    private = found.lines()[3.0, 8.0]
     assert all(a.error < b.error for a, b in zip(loose, private, strict=True))
     assert all(one.submission_epsilon == pytest.approx(8) for one in private)
 
@@ -117,9 +104,10 @@ def test_labels_are_forecast_by_their_share_of_mistakes(census) -> None:
 
 
 def test_too_few_contributors_are_told_why(census, people) -> None:
-    found = forecast(census.schema, people, contributors=[10], mechanisms=["input"], draws=4)
+    agreement = Agreement.propose(census.schema, epsilon=1, delta=1e-6, quorum=11)
+    found = forecast_agreement(agreement, people, contributors=[10], draws=4)
     assert math.isnan(found.cases[0].error)
-    assert "least quorum" in (found.cases[0].reason or "")
+    assert found.cases[0].reason == "below the quorum 11"
     assert found.contributors_needed(found.cases[0].line) is None
     document = json.loads(json.dumps(found.to_dict()))
     assert document["cases"][0]["error"] is None
@@ -132,9 +120,7 @@ def test_an_agreement_is_forecast_from_its_quorum_on(census, people) -> None:
     assert below.reason == "below the quorum 5,000"
     assert above.error < at.error
     # more people than the quorum bring more noise, so fewer would do under a larger quorum
-    fresh = forecast(
-        census.schema, people, contributors=[50_000], mechanisms=["moment"], draws=16
-    ).cases[0]
+    fresh = forecast(census.schema, people, contributors=[50_000], draws=16).cases[0]
     assert fresh.error < above.error
 
 
@@ -163,20 +149,20 @@ mpl.use("Agg")
 
 
 def case(n: int, ratio: float, epsilon: float = 1.0) -> Case:
-    return Case(n, epsilon, "moment", None, error=ratio, lower=0, upper=9, without_privacy=1.0)
+    return Case(n, epsilon, None, error=ratio, lower=0, upper=9, without_privacy=1.0)
 
 
 def test_contributors_needed_and_what_the_model_would_explain() -> None:
     """ratio − 1 = 100/n, so 5% is reached at n = 2000."""
     cells = tuple(case(n, 1 + 100 / n) for n in (100, 1000, 10_000))
     found = Forecast("made up", False, 2.0, 1.0, cells)
-    line = ("moment", 1.0, None)
+    line = (1.0, None)
     assert found.contributors_needed(line, 0.05) in (2000, 2001)
     assert found.contributors_needed(line, 5) == 100
     assert found.contributors_needed(line, 1e-3) is None
     cells = tuple(case(n, r) for n, r in ((10, 1.01), (100, 1.2), (1000, 1.02)))
     found = Forecast("made up", False, 2.0, 1.0, cells)
-    needed = found.contributors_needed(("moment", 1.0, None), 0.05)
+    needed = found.contributors_needed((1.0, None), 0.05)
     assert needed is not None
     assert 100 < needed < 1000
     cell = case(100, 1.5)
@@ -185,17 +171,15 @@ def test_contributors_needed_and_what_the_model_would_explain() -> None:
     assert Forecast("made up", False, 1.0, 1.0, (cell,)).explained(cell) < 0
 
 
-def test_each_mechanism_has_a_panel_with_its_lines() -> None:
+def test_each_promise_has_a_line() -> None:
     cells = [
-        Case(n, 1.0, mechanism, local, 1 + 100 / n, 1.0, 1.2, 1.0, 5.0)
-        for mechanism, local in (("moment", None), ("moment", 2.0), ("input", None))
+        Case(n, 1.0, local, 1 + 100 / n, 1.0, 1.2, 1.0, 5.0)
+        for local in (None, 2.0)
         for n in (100, 1000)
     ]
     figure = Forecast("made up", False, 2.0, 1.0, tuple(cells)).plot()
-    moment, by_input = figure.axes
-    assert (moment.get_title(), by_input.get_title()) == ("moment", "input")
+    (panel,) = figure.axes
     beside = 2  # no privacy, and a constant
-    assert len(moment.lines) == 2 + beside
-    assert len(by_input.lines) == 1 + beside
-    assert moment.lines[0].get_ydata() == pytest.approx([2.0, 1.1])
+    assert len(panel.lines) == 2 + beside
+    assert panel.lines[0].get_ydata() == pytest.approx([2.0, 1.1])
     mpl.pyplot.close(figure)

@@ -18,11 +18,8 @@ SCHEMA = Schema(
 )
 
 
-def propose(mechanism: str = "moment", **changes) -> Agreement:
-    promise = {"epsilon": 1, "delta": 1e-6, "quorum": 1000}
-    if mechanism == "input":
-        promise["weight_bound"] = 2.0
-    return Agreement.propose(SCHEMA, mechanism=mechanism, **promise | changes)
+def propose(**changes) -> Agreement:
+    return Agreement.propose(SCHEMA, **{"epsilon": 1, "delta": 1e-6, "quorum": 1000} | changes)
 
 
 def blurred(agreement: Agreement, count: int, value: float = 1.0) -> np.ndarray:
@@ -30,17 +27,15 @@ def blurred(agreement: Agreement, count: int, value: float = 1.0) -> np.ndarray:
     return perturb_table(agreement, extreme).numbers.copy()
 
 
-@pytest.mark.parametrize("mechanism", ["moment", "input"])
 @pytest.mark.parametrize("changes", [{}, {"local_epsilon": 2, "local_delta": 1e-6}])
-def test_honest_submissions_pass(mechanism, changes) -> None:
-    agreement = propose(mechanism, **changes)
+def test_honest_submissions_pass(changes) -> None:
+    agreement = propose(**changes)
     assert Screen.of(agreement).passes(blurred(agreement, 20_000)).all()
 
 
-@pytest.mark.parametrize("mechanism", ["moment", "input"])
-def test_the_radius_is_a_quantile_of_the_norm(mechanism) -> None:
+def test_the_radius_is_a_quantile_of_the_norm() -> None:
     """By Monte Carlo at a probability that can be seen: the same formula at 1/100."""
-    agreement = propose(mechanism, local_epsilon=2, local_delta=1e-6)
+    agreement = propose(local_epsilon=2, local_delta=1e-6)
     screen, numbers = Screen.of(agreement), blurred(agreement, 40_000)
     gamma = refusal_probability(agreement) / len(agreement.parts)
     for part, radius in zip(agreement.parts, screen.radii, strict=True):
@@ -52,9 +47,8 @@ def test_the_radius_is_a_quantile_of_the_norm(mechanism) -> None:
         assert math.sqrt(exact) <= radius < 1.01 * math.sqrt(exact)
 
 
-@pytest.mark.parametrize("mechanism", ["moment", "input"])
-def test_no_record_is_longer_than_its_parts_bound(mechanism) -> None:
-    agreement = propose(mechanism)
+def test_no_record_is_longer_than_its_parts_bound() -> None:
+    agreement = propose()
     corners = np.array(list(itertools.product([0.0, 1.0], repeat=4)))
     exact = agreement.exact(dict(zip(("a", "b", "c", "y"), corners.T, strict=True)))
     for part in agreement.parts:
@@ -76,7 +70,6 @@ def test_the_cost_is_within_the_share_of_delta_or_norms_are_not_looked_at() -> N
     assert screen.passes(blurred(agreement, 10) + 2.0**40).all()
 
 
-@pytest.mark.parametrize("mechanism", ["moment", "input"])
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
@@ -90,10 +83,8 @@ def test_the_cost_is_within_the_share_of_delta_or_norms_are_not_looked_at() -> N
         (lambda row, grid: row.__setitem__(-1, row[-1] + grid.dither / 2), "no multiple of"),
     ],
 )
-def test_what_no_honest_contributor_sends_is_refused_with_its_place(
-    mechanism, spoil, message
-) -> None:
-    agreement = propose(mechanism)
+def test_what_no_honest_contributor_sends_is_refused_with_its_place(spoil, message) -> None:
+    agreement = propose()
     screen, numbers = Screen.of(agreement), blurred(agreement, 5)
     spoil(numbers[3], agreement.grid)
     assert screen.passes(numbers).tolist() == [True, True, True, False, True]
@@ -109,17 +100,14 @@ def test_beside_the_diagonal_counts_twice() -> None:
     np.testing.assert_allclose(part.deviations**2 * part.counts, agreement.calibration.noise**2)
 
 
-HONEST = {
-    mechanism: (agreed, Screen.of(agreed), blurred(agreed, 1)[0])
-    for mechanism, agreed in ((name, propose(name)) for name in ("moment", "input"))
-}
+HONEST = propose()
+SENT = blurred(HONEST, 1)[0]
 
 
-@pytest.mark.parametrize("mechanism", ["moment", "input"])
 @given(data=st.data())
-def test_off_the_grid_or_too_long_never_passes(mechanism, data) -> None:
+def test_off_the_grid_or_too_long_never_passes(data) -> None:
     """Any number of any part: half a fine step off, or pushed beyond the radius."""
-    agreement, screen, row = HONEST[mechanism]
+    agreement, screen, row = HONEST, Screen.of(HONEST), SENT
     assert screen.passes(row[None]).all()
     number = data.draw(st.integers(0, agreement.width - 1))
     at, radius = next(
@@ -128,7 +116,7 @@ def test_off_the_grid_or_too_long_never_passes(mechanism, data) -> None:
         if part.numbers.start <= number < part.numbers.stop
     )
     off = row.copy()
-    off[number] += at.fine * data.draw(st.sampled_from([0.5, 0.25, -0.5, 2.0**-12]))
+    off[number] += at.step * data.draw(st.sampled_from([0.5, 0.25, -0.5, 2.0**-12]))
     assert not screen.passes(off[None]).any()
     count = at.counts[number - at.numbers.start]
     beyond = radius / math.sqrt(count) * data.draw(st.floats(1.001, 1e6))

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from blurfit import Agreement, Binary, Categorical, InfeasibleError, Numeric, Schema
+from blurfit import Agreement, Binary, Categorical, Numeric, Schema
 from blurfit.learning.outlook import EXPLAINED, SPREAD, epsilon_needed, outlook, people_needed
 from blurfit.learning.shrinkage import linear_bayes
 from blurfit.model.release import moments_of
@@ -93,8 +93,3 @@ def test_sums_of_labels_and_classes_are_told_as_shares() -> None:
     classes = outlook(propose(2000, schema=Schema(FEATURES, party)))
     assert classes.spread == pytest.approx(math.sqrt(3 / 16))
     assert 0 < classes.off < classes.spread
-    agreement = Agreement.propose(
-        SCHEMA, epsilon=1, delta=1e-6, quorum=2000, mechanism="input", weight_bound=1
-    )
-    with pytest.raises(InfeasibleError, match="moment"):
-        outlook(agreement)

@@ -1,96 +1,70 @@
 """Exact, whatever the order: compared with Python's whole numbers."""
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from blurfit import Agreement, Numeric, Schema, perturb_table
-from blurfit.learning.sums import EXACT, Screen, block_sums, merged, rows_that_add_exactly, total
+from blurfit.learning.sums import EXACT, Screen, merged, rows_that_add_exactly, total
 from support.proposals import totals_of
 
 SCHEMA = Schema(features=[Numeric("a", 0, 1), Numeric("b", 0, 1)], target=Numeric("y", 0, 1))
 PROMISE = {"epsilon": 1, "delta": 1e-6, "quorum": 1000}
-AGREEMENTS = {
-    "moment": Agreement.propose(SCHEMA, **PROMISE),
-    "input": Agreement.propose(SCHEMA, **PROMISE, mechanism="input", weight_bound=2.0),
-}
+AGREEMENT = Agreement.propose(SCHEMA, **PROMISE)
 TABLE = {name: np.linspace(0, 1, 300) for name in ("a", "b", "y")}
-SENT = {name: perturb_table(agreement, TABLE) for name, agreement in AGREEMENTS.items()}
-NUMBERS = {name: sent.numbers for name, sent in SENT.items()}
-EXPECTED = {name: totals_of(AGREEMENTS[name], sent) for name, sent in SENT.items()}
+SENT = perturb_table(AGREEMENT, TABLE)
+NUMBERS, EXPECTED = SENT.numbers, totals_of(AGREEMENT, SENT)
 
 
-@pytest.mark.parametrize("mechanism", ["moment", "input"])
 @given(
     cuts=st.lists(st.integers(0, 300), max_size=6),
     seed=st.integers(0, 100),
     exact_rows=st.integers(1, 400),
 )
-def test_the_sum_of_any_partition_in_any_order_is_the_same_bits(
-    mechanism, cuts, seed, exact_rows
-) -> None:
+def test_the_sum_of_any_partition_in_any_order_is_the_same_bits(cuts, seed, exact_rows) -> None:
     """Compared with Python's fractions, rounded once: so all of them are equal to each other."""
-    agreement, generator = AGREEMENTS[mechanism], np.random.default_rng(seed)
-    shuffled = generator.permutation(NUMBERS[mechanism])
+    agreement, generator = AGREEMENT, np.random.default_rng(seed)
+    shuffled = generator.permutation(NUMBERS)
     parts = [part for part in np.split(shuffled, sorted(cuts)) if len(part)]
     generator.shuffle(parts)
-    found = total(
-        agreement, [(len(part), block_sums(agreement, part)) for part in parts], exact_rows
-    )
-    assert found == EXPECTED[mechanism]
-    assert (found.sums + 0.0).tobytes() == (EXPECTED[mechanism].sums + 0.0).tobytes()
+    found = total(agreement, [(len(part), part.sum(axis=0)) for part in parts], exact_rows)
+    assert found == EXPECTED
+    assert (found.sums + 0.0).tobytes() == (EXPECTED.sums + 0.0).tobytes()
 
 
 @given(st.binary(min_size=38, max_size=38), st.integers(0, 100))
 def test_a_tree_of_any_shape_gives_the_same_bits(sides, seed) -> None:
     """Two services, each with blocks of its own, merged there and then with each other."""
-    agreement = AGREEMENTS["moment"]
+    agreement = AGREEMENT
     chosen = np.unpackbits(np.frombuffer(sides, np.uint8))[:300].astype(bool)
-    exact_rows = rows_that_add_exactly(agreement, Screen.of(agreement).largest_steps())
+    exact_rows = rows_that_add_exactly(Screen.of(agreement).largest_steps())
     generator = np.random.default_rng(seed)
     halves = []
-    for some in (NUMBERS["moment"][chosen], NUMBERS["moment"][~chosen]):
+    for some in (NUMBERS[chosen], NUMBERS[~chosen]):
         blocks = np.array_split(some, generator.integers(1, 9))
-        parts = [(len(one), block_sums(agreement, one)) for one in blocks if len(one)]
+        parts = [(len(one), one.sum(axis=0)) for one in blocks if len(one)]
         halves += merged(parts, exact_rows)
-    assert total(agreement, halves, exact_rows) == EXPECTED["moment"]
+    assert total(agreement, halves, exact_rows) == EXPECTED
 
 
-@pytest.mark.parametrize("mechanism", ["moment", "input"])
-def test_blocks_are_short_enough_to_be_exact(mechanism) -> None:
-    agreement = AGREEMENTS[mechanism]
+def test_blocks_are_short_enough_to_be_exact() -> None:
+    agreement = AGREEMENT
     screen = Screen.of(agreement)
-    rows = rows_that_add_exactly(agreement, screen.largest_steps())
+    rows = rows_that_add_exactly(screen.largest_steps())
     assert rows >= 256
     for part, radius in zip(screen.parts, screen.radii, strict=True):
         assert rows * radius / part.step <= EXACT
 
 
-@pytest.mark.parametrize("quorum", [2**21, 2**30])
-def test_large_quorums_add_exactly_too(quorum) -> None:
-    """Where one q̃q̃ᵀ has up to 2⁵³ steps, and a million rows are added at once."""
-    agreement = Agreement.propose(
-        SCHEMA, epsilon=1, delta=1e-6, quorum=quorum, mechanism="input", weight_bound=2.0
-    )
-    assert rows_that_add_exactly(agreement, Screen.of(agreement).largest_steps()) > 2**20
-    sent = perturb_table(agreement, TABLE)
-    expected = totals_of(agreement, sent)
-    for pieces in (1, 7):
-        parts = [(len(p), block_sums(agreement, p)) for p in np.array_split(sent.numbers, pieces)]
-        assert total(agreement, parts, exact_rows=100) == expected
-
-
 def test_merging_what_was_merged_is_merging_and_of_nothing_nothing() -> None:
-    agreement, numbers = AGREEMENTS["moment"], NUMBERS["moment"]
-    parts = [(len(p), block_sums(agreement, p)) for p in np.array_split(numbers, 10)]
+    agreement, numbers = AGREEMENT, NUMBERS
+    parts = [(len(p), p.sum(axis=0)) for p in np.array_split(numbers, 10)]
     once = merged(parts, exact_rows=90)
     assert [rows for rows, _ in once] == [90, 90, 90, 30]
     halves = merged(parts[:5], exact_rows=90) + merged(parts[5:], exact_rows=90)
     assert total(agreement, merged(halves, 90), 90) == total(agreement, parts, 1)
-    for agreement in AGREEMENTS.values():
-        empty = total(agreement, [], exact_rows=10)
-        assert empty.count == 0
-        assert empty.fingerprint == agreement.fingerprint
-        one = total(agreement, [(1, block_sums(agreement, np.zeros((1, agreement.width))))], 10)
-        assert empty.sums.tolist() == one.sums.tolist()
+    empty = total(agreement, [], exact_rows=10)
+    assert empty.count == 0
+    assert empty.fingerprint == agreement.fingerprint
+    one = total(agreement, [(1, np.zeros(agreement.width))], 10)
+    assert empty.sums.tolist() == one.sums.tolist()

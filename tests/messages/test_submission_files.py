@@ -14,8 +14,6 @@ SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 1
 
 def propose(**changes) -> Agreement:
     promise = {"epsilon": 1, "delta": 1e-6, "quorum": 20}
-    if changes.get("mechanism") == "input":
-        promise["weight_bound"] = 2.0
     return Agreement.propose(SCHEMA, **promise | changes)
 
 
@@ -40,10 +38,9 @@ def read(path, agreement=AGREEMENT):
         return [np.concatenate(column) for column in zip(*parts, strict=True)]
 
 
-@pytest.mark.parametrize("mechanism", ["input", "moment"])
-def test_what_was_written_is_read(path, mechanism, monkeypatch) -> None:
+def test_what_was_written_is_read(path, monkeypatch) -> None:
     monkeypatch.setattr(files, "MOST_ROWS", 16)
-    agreement = propose(mechanism=mechanism)
+    agreement = propose()
     table = perturb_table(agreement, {c: np.linspace(0, 100, 50) for c in ("age", "income")})
     with Writer(path, agreement.layout, released="ab") as writer:
         for cut in (slice(0, 3), slice(3, 40), slice(40, 50)):

@@ -9,7 +9,6 @@ import pytest
 from blurfit import InfeasibleError
 from blurfit.agreement.agreement import Agreement
 from blurfit.model.model import PublishedModel, predicted, probabilities
-from blurfit.model.release import published
 from blurfit.schema.schema import Binary, Categorical, Numeric, Schema
 
 PEOPLE = pd.DataFrame(
@@ -113,28 +112,3 @@ def test_scores_become_numbers_labels_and_classes() -> None:
     assert predicted(PARTY, "linear", score).tolist()[:2] == ["green", "blue"]
     told = probabilities(PARTY, "linear", score)
     np.testing.assert_allclose(told, [[0.1, 0.7, 0.2], [0, 1 / 3, 2 / 3], [1 / 3] * 3], atol=1e-9)
-
-
-@pytest.mark.parametrize("approximation", ["taylor", "chebyshev"])
-def test_probabilities_are_calibrated_as_far_as_linear_ones_can_be(approximation) -> None:
-    """Labels drawn with P = ½ + x·v/2: the exact minimiser of the quadratic must give P back."""
-    generator = np.random.default_rng(0)
-    schema = Schema(ASKED, Numeric("income", 0, 200_000).above(37_000))
-    promise = {"epsilon": 100, "delta": 1e-6, "quorum": 1000, "weight_bound": 3.0}
-    agreement = Agreement.propose(schema, mechanism="input", approximation=approximation, **promise)
-    table = {
-        "age": generator.uniform(0, 100, 200_000),
-        "married": generator.integers(0, 2, 200_000),
-        "sex": generator.choice(["f", "m"], 200_000),
-    }
-    x = schema.encode(table | {"income": np.zeros(200_000)}).features
-    likely = 0.5 + x @ np.array([0.5, 0.3, -0.2, 0.2, 0.1]) / 2
-    y = np.where(generator.random(200_000) < likely, 1.0, -1.0)
-    q, p, _ = agreement.loss.terms(x, y)
-    best = np.linalg.lstsq(q.T @ q, p.sum(axis=0), rcond=None)[0]
-    found = published(agreement, best, 1000)
-    told = found.predict_proba(table)
-    np.testing.assert_allclose(told.sum(axis=1), 1)
-    assert np.abs(told[:, 1] - likely).max() < 0.02
-    assert np.abs(told[:, 1] - likely).mean() < 0.005
-    np.testing.assert_array_equal(found.predict(table), told[:, 1] > 0.5)

@@ -17,14 +17,11 @@ import yaml
 from click.testing import CliRunner
 
 from blurfit import Agreement, InvalidValueError, PublishedModel, PublishedMoments
-from blurfit.agreement.statement import UNPROVED, caveats_of
 from blurfit.cli import main
 from blurfit.contributor.blur import perturb_table
 from blurfit.contributor.sending import blur_table
 from blurfit.errors import NotPrivateWarning
 from blurfit.estimators import (
-    InputPerturbationClassifier,
-    InputPerturbationRegressor,
     MomentPerturbationClassifier,
     MomentPerturbationRegressor,
 )
@@ -32,7 +29,6 @@ from blurfit.estimators.base import CLASSES_READ, SEEDED
 from blurfit.files.engines import Threads
 from blurfit.files.learn import release_files
 from blurfit.model.course import learn_plan
-from blurfit.model.release import examine
 from blurfit.model.statement import Published, as_card, as_html, as_markdown, as_yaml
 from blurfit.schema.schema import Numeric, Schema
 from blurfit_server.store.store import Store
@@ -71,24 +67,8 @@ def releases(of: str) -> dict[str, Published]:
     """Releases of every kind: by a caveat's name, or of those that have none."""
     seed = {"random_state": 7} if of == "seeded" else {}
     classes = {} if of == "classes" else {"classes": [0, 1, 2]}
-    rule = {"rule": "published"} if of == "rule" else {}
-    by_input = fitted(InputPerturbationClassifier(**BOUNDS, **seed, **classes, **rule), CLASSES)
-    found: dict[str, Published] = {
-        "one of three models": by_input.model_[1],
-        "one of three models, from its file": again(by_input.model_[0]),
-    }
-    if of != "classes":
-        label = InputPerturbationRegressor(**TARGET, **seed, **rule)
-        found["input"] = fitted(label, NUMBERS).model_
-    if of == "rule":
-        return found | {
-            "collected": collected(mechanism="input", weight_bound=1.0, rule="published"),
-            "open": collected(
-                mechanism="input", weight_bound=1.0, rule="published", admission="anyone"
-            ),
-        }
     label = fitted(MomentPerturbationClassifier(**BOUNDS, **seed, **classes), CLASSES)
-    found |= {
+    found: dict[str, Published] = {
         "moments": label.moments_,
         "fitted": label.model_,
         "fitted to the file": again(label.moments_).fit(target="x0"),
@@ -102,7 +82,7 @@ def releases(of: str) -> dict[str, Published]:
     return found
 
 
-CAVEATS = {"seeded": SEEDED, "classes": CLASSES_READ, "rule": UNPROVED}
+CAVEATS = {"seeded": SEEDED, "classes": CLASSES_READ}
 VOID = [(of, name) for of in CAVEATS for name in releases(of)]
 KEPT = [("none", name) for name in releases("none")]
 
@@ -292,33 +272,6 @@ def test_caveats_of_agreements_and_releases_are_all_said_once() -> None:
     void = replace(last, caveats=("One.", "Two."))
     assert learn_plan(waves.plan_, [*others, void]).caveats == ("One.", "Two.")
     assert learn_plan(waves.plan_, [*others, replace(last, held=False)]).held
-    paper = collected(mechanism="input", weight_bound=1.0, rule="published")
-    assert caveats_of(paper.agreement) == (UNPROVED,)
-    assert replace(paper, caveats=(UNPROVED, SEEDED)).guarantee.caveats == (UNPROVED, SEEDED)
-    assert examine(paper.to_json()).wrong[0] == paper.condition
-
-
-def test_models_of_one_fit_state_their_joint_promise(file) -> None:
-    models = fitted(InputPerturbationClassifier(**BOUNDS, classes=[0, 1, 2]), CLASSES).model_
-    assert {one.models for one in models} == {3}
-    for release in (*models, again(models[0])):
-        assert release.agreement.epsilon == pytest.approx(1 / 3)
-        text = told("statement", release, file)
-        assert "This is one of 3 models of one fit. Together they are (1, 1e-06)-diff" in text
-        assert "Nothing but the 3 models of the fit is ever published" in text
-        for medium in MEDIA:
-            text = told(medium, release, file)
-            assert "0.333" not in text, medium
-            assert medium == "condition" or "3 models of one fit" in text, medium
-
-
-@pytest.mark.parametrize("models", range(1, 60))
-def test_what_division_rounds_is_put_back(models) -> None:
-    agreement = Agreement.propose(
-        SCHEMA, epsilon=1 / models, delta=1e-6 / models, quorum=9, mechanism="input", weight_bound=1
-    )
-    promise = replace(published(agreement, 9), models=models).guarantee
-    assert (promise.epsilon, promise.delta) == (1.0, 1e-6)
 
 
 def test_a_table_that_its_owner_blurred_was_held(tmp_path) -> None:

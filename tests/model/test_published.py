@@ -9,7 +9,6 @@ import pytest
 
 from blurfit import (
     BelowQuorumError,
-    InfeasibleError,
     InvalidValueError,
     Submissions,
     perturb,
@@ -17,7 +16,6 @@ from blurfit import (
 )
 from blurfit.agreement.agreement import Agreement
 from blurfit.errors import BlurfitError
-from blurfit.learning.sums import Totals
 from blurfit.messages.signing import Signature, Signer, about_release, new_key
 from blurfit.model.model import PublishedFile, PublishedModel, as_text, with_signatures
 from blurfit.model.release import PublishedMoments, Release, examine, signers
@@ -195,7 +193,6 @@ def test_the_same_sums_have_the_same_mark_and_too_few_have_none(agreement) -> No
     first, again = Release.of(agreement, some), Release.of(agreement, some)
     assert first == again
     assert first.mark() == again.mark()
-    assert (first.moments is None) == (agreement.mechanism == "input")
     late = perturb_table(agreement, {name: values[:1] for name, values in PEOPLE.items()})
     both = Release.of(agreement, totals_of(agreement, table, late))
     assert both.mark() != first.mark()
@@ -204,23 +201,12 @@ def test_the_same_sums_have_the_same_mark_and_too_few_have_none(agreement) -> No
         Release.of(agreement, totals_of(agreement, few))
 
 
-def test_sums_that_allow_no_model_are_refused_for_ever() -> None:
-    agreement = propose(mechanism="input")
-    flat = Totals(40, np.array([-1e9, 0.0, -1e9, 0.0, 0.0]), agreement.fingerprint)
-    release = Release.of(agreement, flat)
-    assert release.model is None
-    assert "without curvature" in str(release.refusal)
-    for ask in (release.text, release.mark):
-        with pytest.raises(InfeasibleError, match="without curvature"):
-            ask()
-
-
 def test_a_release_follows_from_its_moments_up_to_rounding_alone() -> None:
-    agreement = propose(mechanism="moment")
+    agreement = propose()
     release = Release.of(agreement, totals_of(agreement, perturb_table(agreement, PEOPLE)))
     assert release.follows(agreement, 40)
     assert not release.follows(agreement, 39)
-    assert not release.follows(propose(mechanism="moment", epsilon=90), 40)
+    assert not release.follows(propose(epsilon=90), 40)
     moments = PublishedMoments.from_json(release.moments)
     model = moments.fit()
     rounded = replace(model, weights=model.weights * (1 + 1e-9))

@@ -73,7 +73,6 @@ def test_errors_count_all_noise_and_the_promise_counts_one_part() -> None:
 @pytest.mark.parametrize(
     ("terms", "words"),
     [
-        ({"mechanism": "input", "weight_bound": 1.0}, "sums are not shown"),
         ({"epsilon": 600.0}, "at most 500"),
         ({"database_noise": 1}, "true or false"),
     ],

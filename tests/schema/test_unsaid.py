@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from blurfit import Agreement, Binary, Categorical, Numeric, PublishedModel, Schema, perturb_table
+from blurfit import Agreement, Binary, Categorical, Numeric, PublishedModel, Schema
 from blurfit.errors import InvalidValueError
 from blurfit.estimators import InputPerturbationRegressor, MomentPerturbationRegressor
 from blurfit.estimators.passes import Rows
@@ -106,18 +106,13 @@ def test_what_is_always_zero_is_not_sent() -> None:
     assert form.matrix(form.products(v).sum(axis=0), 50) == pytest.approx(z.T @ z, abs=1e-9)
 
 
-@pytest.mark.parametrize("options", [{}, {"mechanism": "input", "weight_bound": 1}])
-def test_the_silent_bias_no_other_coefficient(options) -> None:
+def test_the_silent_bias_no_other_coefficient() -> None:
     """Exact sums of many people: each effect is its own, the silent have their own coefficient."""
     generator = np.random.default_rng(3)
     table = people(4000, generator)
-    agreement = Agreement.propose(SCHEMA, epsilon=1, delta=1e-6, quorum=2000, **options)
+    agreement = Agreement.propose(SCHEMA, epsilon=1, delta=1e-6, quorum=2000)
     agreement.verify()
     assert Agreement.from_json(agreement.to_json()) == agreement
-    if options:
-        sent = perturb_table(agreement, table)
-        assert sent.numbers.shape == (4000, agreement.width)
-        return
     exact = exact_totals(agreement, table)
     model = moments_of(agreement, exact).fit()
     effects = {one.name: one for one in model.estimates()}
@@ -181,8 +176,8 @@ def test_estimators_take_nan_where_it_is_allowed(kind) -> None:
     found = model.predict(X)
     assert np.isfinite(found).all()
     assert np.corrcoef(found, y)[0, 1] > 0.2
-    published = getattr(model, "model_", None)
-    if published is not None:
+    if kind is MomentPerturbationRegressor:
+        published = model.model_
         assert published.predict(X) == pytest.approx(found)
     with pytest.raises(InvalidValueError, match="every row of 'hours', and some are missing"):
         model.fit(X.assign(hours=np.nan), y)

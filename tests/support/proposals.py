@@ -13,22 +13,18 @@ from blurfit.messages.submissions import Submissions
 from blurfit.schema.schema import Numeric, Schema, TimeToEvent
 
 SCHEMA = Schema(features=[Numeric("age", 0, 100)], target=Numeric("income", 0, 100))
-# For what is collected in files, as `input` alone is.
-either_mechanism = pytest.mark.parametrize("agreement", ["moment", "input"], indirect=True)
 PEOPLE = {"age": np.linspace(0, 100, 40), "income": np.linspace(0, 100, 40)}
 
 
 @pytest.fixture
-def agreement(request) -> Agreement:
-    """By `moment`, which stores collect, unless a test asks for `input`."""
-    return propose(mechanism=getattr(request, "param", "moment"))
+def agreement() -> Agreement:
+    """The agreement that most tests use."""
+    return propose()
 
 
 def propose(**changes) -> Agreement:
     """With little noise, so that few people make a model."""
     promise = {"epsilon": 100, "delta": 1e-6, "quorum": 20, "admission": "anyone"}
-    if changes.get("mechanism") == "input":
-        promise["weight_bound"] = 2.0
     return Agreement.propose(SCHEMA, **promise | changes)
 
 
@@ -52,9 +48,5 @@ def write_file(path: Path, agreement: Agreement, table: Submissions) -> str:
 def totals_of(agreement: Agreement, *tables: Submissions) -> Totals:
     """What some submissions come to, by a plain way: exact sums of fractions, rounded once."""
     numbers = [[Fraction(one) for one in row] for table in tables for row in table.numbers.tolist()]
-    if agreement.mechanism == "input":
-        d = agreement.schema.dimension
-        upper = [(i, j) for i in range(d) for j in range(i, d)]
-        numbers = [[*(row[i] * row[j] for i, j in upper), *row[d:]] for row in numbers]
     sums = [float(sum(column)) for column in zip(*numbers, strict=True)]
     return Totals(len(numbers), np.array(sums), agreement.fingerprint)

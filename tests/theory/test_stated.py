@@ -10,7 +10,6 @@ import mpmath
 import numpy as np
 import pytest
 
-from blurfit import calibrate
 from blurfit.errors import NotCertifiedError
 from blurfit.theory.moments import (
     BITS,
@@ -18,8 +17,6 @@ from blurfit.theory.moments import (
     calibrate_moment,
     ceiling,
     require_above,
-    require_below,
-    require_close,
     require_equal,
     rounded_down,
     rounded_up,
@@ -50,7 +47,6 @@ def test_few_bits_on_the_safe_side(sign: int) -> None:
         for one in (above, below):
             assert abs(Fraction(one) - exact) <= abs(exact) * HARDLY / 4
         require_above("it", above, value * (1 + sign * 1e-10))  # what another machine might find
-        require_below("it", below, value * (1 - sign * 1e-10))
     assert rounded_up(0.0) == rounded_down(0.0) == ceiling(0.0) == 0
     assert math.copysign(1, rounded_down(0.0)) == 1
 
@@ -83,53 +79,15 @@ def test_stated_noise_keeps_the_promise_exactly(neighbours: str, local_epsilon) 
         assert any(least), "hardly more noise than is needed"
 
 
-@pytest.mark.parametrize("debias", [True, False])
-@pytest.mark.parametrize("local", [{}, {"local_epsilon": 5.0, "local_delta": 1e-6}])
-def test_the_theorems_stated_numbers_bound_the_exact_ones(debias: bool, local: dict) -> None:
-    """Each probability is evaluated at what is stated; each sum and quotient is exact."""
-    common = {"p_bound": 1.5, "weight_bound": 0.8, "split": 0.2, "debias": debias}
-    for dimension, quorum, q_bound in ((1, 50, 1.0), (3, 2000, 0.7), (14, 30_000, 1.3)):
-        found = calibrate(
-            *(1.0, 1e-6), dimension=dimension, quorum=quorum, q_bound=q_bound, **common, **local
-        )
-        shares, loss = found.shares, found.loss
-        parts = (shares.gram, shares.record, shares.record, shares.spectrum, shares.gradient)
-        assert sum(map(Fraction, parts)) <= Fraction(1e-6)
-        with mpmath.workdps(40):
-            square = mpmath.mpf(found.sigma_u) ** 2 / quorum
-            floor = loss.gram_floor / square
-            tail = mpmath.gammainc((quorum - dimension) / mpmath.mpf(2), 0, floor / 2)
-            tail /= mpmath.gamma((quorum - dimension) / mpmath.mpf(2))
-            assert tail <= shares.gram * (1 + mpmath.mpf(10) ** -9)
-        floor, spectrum = Fraction(loss.gram_floor), Fraction(loss.spectrum_floor)
-        ridge, convexity = Fraction(found.ridge), Fraction(loss.strong_convexity)
-        exact = floor + ridge if ridge >= 0 else floor * (1 + ridge / spectrum)
-        assert exact * (1 - HARDLY) <= convexity <= exact
-        with mpmath.workdps(40):
-            ratio = mpmath.mpf(loss.record_energy) / loss.strong_convexity
-            assert mpmath.log1p(ratio) <= loss.determinant_loss
-        if local:
-            assert found.local.epsilon <= 5.0
-        assert delta_by_mpmath(found.local.mu, found.local.epsilon) <= found.local.delta
-
-
 def test_less_or_far_more_than_what_follows_is_refused() -> None:
     require_above("mu", 0.3 * (1 + 1e-9), 0.3)
-    require_below("floor", 0.3 * (1 - 1e-9), 0.3)
     require_above("epsilon", 0.0, 0.0)
     for wrong in (0.3 * (1 - 1e-9), 0.3 * (1 + 1e-6), 0.0, math.nan, math.inf):
         with pytest.raises(NotCertifiedError, match=r"Expected mu to be no less than 0\.3, and"):
             require_above("mu", wrong, 0.3)
-    for wrong in (0.3 * (1 + 1e-9), 0.3 * (1 - 1e-6), 0.0, math.nan, -math.inf):
-        with pytest.raises(NotCertifiedError, match=r"Expected mu to be no more than 0\.3, and"):
-            require_below("mu", wrong, 0.3)
 
 
-def test_rounding_is_allowed_where_nothing_is_bounded_and_words_are_equal() -> None:
-    require_close("sigma_b", 0.3, 0.1 + 0.2)
-    for wrong in (0.3 * (1 + 1e-6), 0.0, math.nan):
-        with pytest.raises(NotCertifiedError, match=r"Expected sigma_b to be close to 0\.3"):
-            require_close("sigma_b", wrong, 0.3)
+def test_words_are_equal() -> None:
     require_equal("releases", ("any", True), ("any", True))
     with pytest.raises(NotCertifiedError, match="but 1 is stated"):
         require_equal("releases", 1, "any")

@@ -16,11 +16,12 @@ import numpy as np
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.data import FloatArray
+from blurfit.input_perturbation.calibration import PublicInput
+from blurfit.input_perturbation.losses import SquaredLoss
 from blurfit.randomness import to_grid
 from blurfit.schema.schema import Binary, Categorical, Numeric, Schema
-from blurfit.theory.input_calibration import InputCalibration
 from blurfit.theory.moments import MomentCalibration, Reach, calibrate_moment
-from blurfit_lab.audit import agreements
+from blurfit_lab.audit import agreements, input_perturbation
 from blurfit_lab.audit.agreements import (
     Crowd,
     Pair,
@@ -31,6 +32,7 @@ from blurfit_lab.audit.agreements import (
 from blurfit_lab.audit.examination import Draw, Finding, Score, examine
 
 SEED = 4
+PARTS = "gram", "moment"
 QUORUM = 2  # each draws her noise by her own code, and no attack depends on how many they are
 
 
@@ -61,9 +63,6 @@ class Broken:
 def louder(agreement: Agreement, factor: float) -> Agreement:
     """The noise multiplied, everything else as it was."""
     calibration = agreement.calibration
-    if isinstance(calibration, InputCalibration):
-        u, b = calibration.sigma_u * factor, calibration.sigma_b * factor
-        return replace(agreement, calibration=replace(calibration, sigma_u=u, sigma_b=b))
     quieter = replace(calibration, sigma=calibration.sigma * factor)
     return replace(agreement, calibration=quieter)
 
@@ -86,10 +85,21 @@ def small_agreement(columns: int, **terms: Any) -> Agreement:
     features = [Numeric(f"x{place}", -1, 1) for place in range(columns)]
     schema = Schema(features, Numeric("y", -1, 1), intercept=False)
     given: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-5, "quorum": QUORUM}
-    if terms.get("mechanism", "moment") == "moment":
-        names = (*(feature.name for feature in features), "y")
-        given |= {"weights": dict.fromkeys(names, 1.0), "constant": 1.0}
+    names = (*(feature.name for feature in features), "y")
+    given |= {"weights": dict.fromkeys(names, 1.0), "constant": 1.0}
     return Agreement.propose(schema, **(given | terms))
+
+
+def louder_input(public: PublicInput, factor: float) -> PublicInput:
+    """The paper's noise multiplied, everything else as it was."""
+    noise = public.calibration
+    u, b = noise.sigma_u * factor, noise.sigma_b * factor
+    return replace(public, calibration=replace(noise, sigma_u=u, sigma_b=b))
+
+
+def small_input(**terms: Any) -> PublicInput:
+    """One column, by the paper's mechanism."""
+    return PublicInput.agree(SquaredLoss(), dimension=1, epsilon=1.0, **terms)
 
 
 def _of(pair: Pair, draw: Callable[[FloatArray, int], FloatArray]) -> Draw:
@@ -100,11 +110,6 @@ def _sums(agreement: Agreement, pair: Pair, honest: int | None = None) -> Draw:
     crowd = pair.crowd if honest is None else Crowd(honest - 1, pair.crowd.pull)
     generator = np.random.default_rng(SEED)
     return _of(pair, lambda r, n: agreements.sums(agreement, r, crowd, n, generator))
-
-
-def _models(agreement: Agreement, pair: Pair) -> Draw:
-    generator = np.random.default_rng(SEED)
-    return _of(pair, lambda r, n: agreements.models(agreement, r, pair.crowd, n, generator))
 
 
 def _promise(agreement: Agreement) -> tuple[float, float]:
@@ -124,10 +129,20 @@ def _quiet_model() -> Broken:
     So many people that the sampler draws for all of them; what is found of 700 trials is then 2.4
     times the promise, give or take 0.3 from one stream of noise to another.
     """
-    agreement = small_agreement(1, mechanism="input", weight_bound=0.5, delta=0.1, quorum=1_000_000)
-    pair = collection_pairs(agreement)[-1]
-    broken, honest = (_models(made, pair) for made in (louder(agreement, 0.25), agreement))
-    return Broken(broken, honest, _promise(agreement), 700)
+    public = small_input(weight_bound=0.5, delta=0.1, quorum=1_000_000)
+    pair = input_perturbation.pairs(public)[-1]
+
+    def models(made: PublicInput) -> Draw:
+        generator = np.random.default_rng(SEED)
+
+        def draw(which: bool, count: int) -> FloatArray:
+            record = pair.second if which else pair.first
+            return input_perturbation.models(made, record, pair.pull, count, generator)
+
+        return draw
+
+    promise = public.epsilon, public.delta
+    return Broken(models(louder_input(public, 0.25)), models(public), promise, 700)
 
 
 def _half_the_quorum() -> Broken:
@@ -139,25 +154,25 @@ def _half_the_quorum() -> Broken:
 
 def _two_releases() -> Broken:
     """Two ridges in one dimension tell A itself: w/w' = (A + r')/(A + r)."""
-    agreement = small_agreement(1, mechanism="input", weight_bound=1.0, quorum=100, delta=1e-3)
-    pair = collection_pairs(agreement)[-1]
+    public = small_input(weight_bound=1.0, quorum=100, delta=1e-3)
+    pair = input_perturbation.pairs(public)[-1]
     generator = np.random.default_rng(SEED)
-    assert isinstance(agreement.calibration, InputCalibration)
-    ridges = agreement.calibration.ridge + np.array([0.0, 1.0])
+    ridges = public.calibration.ridge + np.array([0.0, 1.0])
 
-    def twice(record: FloatArray, count: int) -> FloatArray:
-        gram, moment = agreements.sums(agreement, record, pair.crowd, count, generator).T
+    def twice(which: bool, count: int) -> FloatArray:
+        record = pair.second if which else pair.first
+        drawn = list(input_perturbation.sums(public, record, pair.pull, count, generator))
+        gram, moment = (np.array([getattr(one, name) for one in drawn]).ravel() for name in PARTS)
         return np.asarray(moment[:, None] / (gram[:, None] + ridges))
 
-    def once(record: FloatArray, count: int) -> FloatArray:
-        return twice(record, count)[:, :1]
+    def once(which: bool, count: int) -> FloatArray:
+        return twice(which, count)[:, :1]
 
     def curvature(seen: FloatArray) -> FloatArray:
         return np.asarray(1 / (seen[:, 0] / seen[:, -1] - 1 + 1e-300))
 
-    promise = _promise(agreement)
-    attacks = {"curvature": curvature}
-    return Broken(_of(pair, twice), _of(pair, once), promise, 4000, False, attacks)
+    promise = public.epsilon, public.delta
+    return Broken(twice, once, promise, 4000, False, {"curvature": curvature})
 
 
 def _one_more_person() -> Broken:

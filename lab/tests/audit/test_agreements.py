@@ -49,28 +49,24 @@ from .broken import louder, small_agreement
 from .broken_waves import Sequence, broken_waves
 
 ANSWERS = {"x0": 0.6, "x1": -0.8, "y": 0.5}
-MECHANISMS = pytest.mark.parametrize("mechanism", ["moment", "input"])
 
 
 def propose(columns: int = 2, **terms) -> Agreement:
     features = [Numeric(f"x{i}", -1, 1) for i in range(columns)]
-    given = {"epsilon": 1.0, "delta": 1e-5, "quorum": 20, "weight_bound": 1.0} | terms
-    if given.get("mechanism", "moment") == "moment":
-        del given["weight_bound"]
+    given = {"epsilon": 1.0, "delta": 1e-5, "quorum": 20} | terms
     return Agreement.propose(Schema(features, Numeric("y", -1, 1), intercept=False), **given)
 
 
-def agreement(mechanism, quorum: int = 12) -> Agreement:
-    return propose(mechanism=mechanism, quorum=quorum)
+def agreement(quorum: int = 12) -> Agreement:
+    return propose(quorum=quorum)
 
 
 def still(made: Agreement, honest: int = 11) -> Crowd:
     return Crowd(honest, np.zeros(made.width))
 
 
-@MECHANISMS
-def test_submissions_are_the_record_and_noise_of_the_stated_scale(mechanism) -> None:
-    made = agreement(mechanism)
+def test_submissions_are_the_record_and_noise_of_the_stated_scale() -> None:
+    made = agreement()
     record = made.exact(ANSWERS)
     seen = (submissions(made, record, 20_000) - record) / noise_scales(made)
     assert np.abs(seen.mean(axis=0)).max() < 7 / np.sqrt(20_000)
@@ -78,9 +74,8 @@ def test_submissions_are_the_record_and_noise_of_the_stated_scale(mechanism) -> 
 
 
 @pytest.mark.statistical
-@MECHANISMS
-def test_both_ways_of_drawing_the_crowd_agree(mechanism, monkeypatch) -> None:
-    made = agreement(mechanism)
+def test_both_ways_of_drawing_the_crowd_agree(monkeypatch) -> None:
+    made = agreement()
     crowd, record = Crowd(11, np.full(made.width, 0.5)), made.exact(ANSWERS)
     seen = []
     for affordable in (1e9, 0):
@@ -94,15 +89,15 @@ def test_both_ways_of_drawing_the_crowd_agree(mechanism, monkeypatch) -> None:
 @pytest.mark.parametrize("affordable", [1e9, 0])
 def test_sums_are_multiples_of_the_grid(affordable: float, monkeypatch) -> None:
     monkeypatch.setattr(module, "NUMBERS_AFFORDABLE", affordable)
-    made = agreement("moment")
+    made = agreement()
     seen = sums(made, made.exact(ANSWERS), still(made), 50, np.random.default_rng(1))
     assert not (seen % made.grid.quadratic).any()
 
 
-@pytest.mark.parametrize(("mechanism", "quorum"), [("moment", 4000), ("input", 12)])
-def test_models_are_what_the_database_publishes(mechanism, quorum: int, monkeypatch) -> None:
-    """For `moment`, where it publishes the reading of linear Bayes."""
-    made = agreement(mechanism, quorum)
+def test_models_are_what_the_database_publishes(monkeypatch) -> None:
+    """Where it publishes the reading of linear Bayes."""
+    quorum = 4000
+    made = agreement(quorum)
     kept = {}
     inner = module.sums
 
@@ -119,7 +114,7 @@ def test_models_are_what_the_database_publishes(mechanism, quorum: int, monkeypa
 
 
 def test_a_refusal_is_told_by_zeros(monkeypatch) -> None:
-    made = agreement("input")
+    made = agreement()
 
     def refuse(*_arguments, **_named):
         raise InfeasibleError("no curvature")
@@ -133,14 +128,6 @@ def test_a_refusal_is_told_by_zeros(monkeypatch) -> None:
 def equal_weights(columns: int, constant: float) -> dict:
     names = (*(f"x{i}" for i in range(columns)), "y")
     return {"weights": dict.fromkeys(names, 1.0), "constant": constant}
-
-
-@pytest.mark.parametrize("columns", [2, 5])
-def test_opposite_records_of_input_attain_what_is_promised(columns: int) -> None:
-    """But for the thousandth that bounds are enlarged by for the grid."""
-    made = propose(columns, quorum=50, mechanism="input")
-    found = exact_mu(made, submission_pairs(made)[0])
-    assert 0.998 * made.calibration.local.mu < found <= made.calibration.local.mu
 
 
 @pytest.mark.parametrize(
@@ -160,11 +147,8 @@ def test_the_default_weights_are_nearly_attained_for_both_relations() -> None:
     made = propose(13, quorum=50)
     found = exact_mu(made, collection_pairs(made)[0])
     assert 0.99 * made.calibration.mu < found <= made.calibration.mu
-    for mechanism in ("moment", "input"):
-        made = propose(2, quorum=50, mechanism=mechanism, neighbours="zero-out")
-        for pair in collection_pairs(made):
-            assert not pair.second.any()
-    made = propose(2, quorum=50, mechanism="moment", neighbours="zero-out")
+    made = propose(2, quorum=50, neighbours="zero-out")
+    assert not any(pair.second.any() for pair in collection_pairs(made))
     assert 0.998 * made.calibration.mu < exact_mu(made, collection_pairs(made)[0])
 
 
@@ -237,16 +221,6 @@ def test_the_search_comes_near_the_stated_reach_and_stays_below(terms, least, se
 
 
 def test_pairs_are_records_that_the_schema_can_send_at_the_quorum() -> None:
-    schema = Schema([Numeric("a", 0, 1), Binary("b")], Binary("y"))
-    made = Agreement.propose(
-        schema, epsilon=1, delta=1e-5, quorum=40, mechanism="input", weight_bound=2.0
-    )
-    d = schema.dimension
-    for pair in collection_pairs(made) + submission_pairs(made):
-        for record in (pair.first, pair.second):
-            assert np.linalg.norm(record[:d]) <= made.loss.q_bound * (1 + 1e-12)
-            assert np.linalg.norm(record[d:]) <= made.loss.p_bound * (1 + 1e-12)
-    assert {pair.crowd.honest for pair in collection_pairs(made)} == {39}
     # Each is `Agreement.exact` of some answers, or the zero record of zero-out.
     features = [Binary("b"), Categorical("c", ["x", "y", "z"])]
     made = Agreement.propose(Schema(features, Binary("y")), epsilon=1, delta=1e-5, quorum=40)
@@ -274,9 +248,8 @@ def sums_of(agreement: Agreement, pair):
 @pytest.mark.parametrize(
     "terms",
     [
-        {"mechanism": "moment", "quorum": 20},
-        {"mechanism": "moment", "quorum": 500, "local_epsilon": 4.0, "local_delta": 1e-6},
-        {"mechanism": "input", "quorum": 50, "weight_bound": 1.0},
+        {"quorum": 20},
+        {"quorum": 500, "local_epsilon": 4.0, "local_delta": 1e-6},
     ],
 )
 def test_submissions_are_audited_within_a_tenth_of_the_truth(terms) -> None:
@@ -312,27 +285,23 @@ def test_moments_sums_are_audited_within_a_tenth_of_the_truth(epsilon: float, tr
 @pytest.mark.statistical
 @pytest.mark.parametrize("seed", range(6))
 def test_random_certified_agreements_are_never_broken(seed: int, monkeypatch) -> None:
-    """Any mechanism, dimension, relation and promise; d near n and the quorum met exactly.
+    """Any dimension, relation and promise; the quorum met exactly.
 
     Of ten thousand submissions and sums, noise that is smaller by a third would be seen. Models
-    are the only release of `input`; those of `moment` are made of the sums, so that few will do.
+    are made of the sums, so that few will do.
     """
     generator = np.random.default_rng(seed)
-    mechanism = ("moment", "input")[seed % 2]
-    columns = int(generator.integers(1, 5))
-    least = columns + 30 if mechanism == "input" else 1
+    columns, least = int(generator.integers(1, 5)), 1
     terms = {
-        "mechanism": mechanism,
         "epsilon": float(np.exp(generator.uniform(-1, 2))),
         "delta": float(10 ** generator.uniform(-6, -1.5)),
         "quorum": least + int(generator.integers(0, 3) ** 5),
         "neighbours": ("replace", "zero-out")[int(generator.integers(2))],
-        "weight_bound": float(generator.uniform(0.5, 3)),
     }
     if generator.random() < 0.3:
         terms |= {"local_epsilon": 8.0, "local_delta": 1e-5}
     agreement = propose(columns, **terms)
-    trials = 200 if mechanism == "input" else 100
+    trials = 100
     monkeypatch.setattr(module, "CHEAP", 10_000 // trials)
     told: list[tuple[int, int]] = []
     asked = {"trials": trials, "confidence": 0.9999, "seed": seed}
@@ -343,19 +312,6 @@ def test_random_certified_agreements_are_never_broken(seed: int, monkeypatch) ->
         assert not one.broken
         if one.exact is not None:
             assert one.audited <= one.exact
-
-
-def test_d_near_n_and_the_quorum_met_exactly() -> None:
-    """Objective: three columns and no more people than the proof needs for weights on a grid."""
-    for quorum in range(4, 60):
-        try:
-            agreement = propose(3, mechanism="input", quorum=quorum, weight_bound=1.0, delta=0.01)
-        except InfeasibleError:
-            continue
-        break
-    assert agreement.quorum < 50
-    for one in audit_agreement(agreement, trials=200, confidence=0.9999):
-        assert not one.broken, one
 
 
 # -- what is broken is caught ----------------------------------------------------------------------

@@ -4,7 +4,7 @@ import pytest
 
 from blurfit import NotCertifiedError
 
-from .broken import MECHANISMS, louder, small_agreement
+from .broken import MECHANISMS, louder, louder_input, small_agreement, small_input
 
 
 @pytest.mark.statistical
@@ -21,8 +21,11 @@ def test_all_kinds_that_were_asked_for_are_there() -> None:
 
 
 def test_a_broken_agreement_is_refused_by_whoever_verifies_it() -> None:
-    for terms in ({}, {"mechanism": "input", "weight_bound": 1.0, "quorum": 50}):
-        agreement = small_agreement(2, **terms)
-        agreement.verify()
+    agreement, public = small_agreement(2), small_input(weight_bound=1.0, quorum=50, delta=1e-5)
+    for honest, broken in (
+        (agreement, louder(agreement, 0.25)),
+        (public, louder_input(public, 1 / 4)),
+    ):
+        honest.verify()
         with pytest.raises(NotCertifiedError):
-            louder(agreement, 0.25).verify()
+            broken.verify()

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import kstest, norm
 
 from blurfit import InfeasibleError, InvalidValueError
-from blurfit.learning.sums import Statistics
+from blurfit.input_perturbation.algorithms import Sums
 from blurfit_lab.rivals import AdaSSPRegressor, BoostedAdaSSPRegressor
 from blurfit_lab.rivals.noisy_sums import SENSITIVITIES
 from blurfit_lab.rivals.rival import LogisticRisk
@@ -57,7 +57,7 @@ def test_where_the_constants_do_not_hold_it_refuses() -> None:
 def test_the_noise_on_the_moment(neighbours) -> None:
     """With a huge G there is no ridge, and w·G is the noisy moment."""
     generator, big = np.random.default_rng(1), 1e9
-    sums = Statistics(10, big * np.eye(2), np.zeros(2))
+    sums = Sums(10, big * np.eye(2), np.zeros(2))
     model = AdaSSPRegressor(epsilon=1.0, delta=0.01, neighbours=neighbours)
     drawn = [model.from_sums(sums, generator)[0] * big for _ in range(4000)]
     scale = math.sqrt(math.log(600)) * 3 * (2 if neighbours == "replace" else 1)
@@ -68,14 +68,14 @@ def test_the_noise_on_the_moment(neighbours) -> None:
 def test_the_noise_on_the_gram_matrix_and_the_ridge() -> None:
     """In one dimension with c far above its noise, c/w is G plus noise plus ridge."""
     generator = np.random.default_rng(2)
-    sums = Statistics(10, [[1e4]], [1e9])
+    sums = Sums(10, [[1e4]], [1e9])
     model = AdaSSPRegressor(epsilon=1.0, delta=0.01, neighbours="zero-out")
     k, d = model.multiplier, 1
     drawn = [1e9 / model.from_sums(sums, generator)[0] for _ in range(4000)]
     assert kstest(drawn, norm(1e4, k).cdf).pvalue > 1e-3
     # G = 0: the noisy eigenvalue is cut to zero, and the ridge is the forecast, most of the time
     ridge = k * math.sqrt(d * math.log(2 * d * d / 0.05))
-    empty = Statistics(10, [[0.0]], [1e9])
+    empty = Sums(10, [[0.0]], [1e9])
     drawn = [1e9 / model.from_sums(empty, generator)[0] for _ in range(4000)]
     assert np.median(drawn) == pytest.approx(ridge, abs=0.2 * k)
 
@@ -83,7 +83,7 @@ def test_the_noise_on_the_gram_matrix_and_the_ridge() -> None:
 def test_adassp_without_privacy_is_least_squares() -> None:
     generator = np.random.default_rng(3)
     x, y = generator.standard_normal((50, 3)), generator.standard_normal(50)
-    found = AdaSSPRegressor(epsilon=1e12).from_sums(Statistics(50, x.T @ x, x.T @ y), generator)
+    found = AdaSSPRegressor(epsilon=1e12).from_sums(Sums(50, x.T @ x, x.T @ y), generator)
     assert found == pytest.approx(np.linalg.solve(x.T @ x, x.T @ y), abs=1e-6)
 
 

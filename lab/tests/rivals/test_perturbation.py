@@ -10,7 +10,7 @@ from scipy.special import expit
 from scipy.stats import chi, gamma, kstest, norm
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
-from blurfit.learning.sums import Statistics
+from blurfit.input_perturbation.algorithms import Sums
 from blurfit.theory.gaussian import mu_of
 from blurfit_lab.audit.examination import examine
 from blurfit_lab.rivals import (
@@ -35,7 +35,7 @@ RIDGE, ETA = 2.0, 1.5
 
 def risk_of(kind: str, x, y):
     if kind == "squared":
-        return SquaredRisk(Statistics(len(y), x.T @ x, x.T @ y), ETA)
+        return SquaredRisk(Sums(len(y), x.T @ x, x.T @ y), ETA)
     return LogisticRisk([(x, y)])
 
 
@@ -136,13 +136,13 @@ def test_gaussian_keeps_delta(neighbours, rule, epsilon) -> None:
 
 def test_kifer_smith_and_thakurta_as_printed() -> None:
     model = ObjectivePerturbationRegressor(epsilon=0.1, delta=0.005, neighbours="zero-out")
-    found = model.perturbation(SquaredRisk(Statistics(1, np.eye(2), np.ones(2)), 1.0))
+    found = model.perturbation(SquaredRisk(Sums(1, np.eye(2), np.ones(2)), 1.0))
     assert found.scale == pytest.approx(139.0, abs=0.1)  # ζ = 2, δ' = δ/2: theory, section 4
     assert found.ridge == pytest.approx(20.0)
 
 
 def test_certified_needs_less_noise_than_published() -> None:
-    risk = SquaredRisk(Statistics(1, np.eye(14), np.ones(14)), 1.0)
+    risk = SquaredRisk(Sums(1, np.eye(14), np.ones(14)), 1.0)
     for epsilon in (0.1, 1.0):
         tight, published = (
             ObjectivePerturbationRegressor(epsilon=epsilon, delta=0.01, rule=rule)
@@ -160,7 +160,7 @@ def problem(kind: str):
     y = np.sign(x[:, 0] + generator.standard_normal(60))
     if kind == "logistic":
         return LogisticRisk([(x, y)]), generator
-    return SquaredRisk(Statistics(60, x.T @ x, x.T @ y), 2.0), generator
+    return SquaredRisk(Sums(60, x.T @ x, x.T @ y), 2.0), generator
 
 
 FAMILIES = {
@@ -274,7 +274,7 @@ def test_hubers_minimiser_without_clipping_is_ridge_regression() -> None:
 
 
 def squared_risk(x, y, eta=2.0) -> SquaredRisk:
-    return SquaredRisk(Statistics(len(y), x.T @ x, x.T @ y), eta)
+    return SquaredRisk(Sums(len(y), x.T @ x, x.T @ y), eta)
 
 
 def records(rows: int = 200, columns: int = 2):

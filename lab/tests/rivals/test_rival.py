@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import check_estimator
 
 from blurfit import Binary, Categorical, InfeasibleError, InvalidValueError, Numeric, Schema
-from blurfit.learning.sums import Statistics
+from blurfit.input_perturbation.algorithms import Sums
 from blurfit_lab import rivals
 from blurfit_lab.rivals import (
     AdaSSPRegressor,
@@ -188,7 +188,7 @@ def records(rows: int, columns: int = 3, seed: int = 0):
 
 
 def squared(x, y, eta: float | None = 2.0) -> SquaredRisk:
-    return SquaredRisk(Statistics(len(y), x.T @ x, x.T @ y), eta)
+    return SquaredRisk(Sums(len(y), x.T @ x, x.T @ y), eta)
 
 
 def loss(x, y, w) -> float:

@@ -186,13 +186,6 @@ def test_fingerprints_and_verification_of_honest_agreements(run, agreements) -> 
         assert mu < one.calibration.local.mu < mu * (1 + 2**-24)
 
 
-def test_input_is_refused_in_a_sentence(run, survey) -> None:
-    promise = {"epsilon": 1, "delta": 1e-6, "quorum": 3000, "mechanism": "input", "weight_bound": 1}
-    body = "return verify.verify(given, given.fingerprint).catch((error) => error.message);"
-    told = run("verify", body, Agreement.propose(survey(), **promise).to_document())
-    assert "rests on a proof that no page can check. Nothing has left" in told
-
-
 def forgeries(agreement: Agreement) -> dict[str, dict[str, Any]]:
     """Agreements that promise a millionth more than they keep, consistent but for one thing."""
     made: dict[str, dict[str, Any]] = {}

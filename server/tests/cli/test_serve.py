@@ -241,7 +241,7 @@ def test_the_key_is_made_once_for_its_owner_beside_the_store(tmp_path) -> None:
 @pytest.fixture
 def typed(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    agreement = propose(mechanism="moment")
+    agreement = propose()
     with Store(tmp_path / "collection.db") as store:
         store.add(agreement, perturb_table(agreement, PEOPLE))
     return lambda *words: CliRunner().invoke(main, words)

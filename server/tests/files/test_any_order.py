@@ -25,7 +25,7 @@ from blurfit_server.store.export import export
 from blurfit_server.store.store import backup, move_here, restore
 from support.proposals import PEOPLE, propose, totals_of, write_file
 
-AGREEMENT = propose(mechanism="moment", quorum=2)  # so that a file alone is enough
+AGREEMENT = propose(quorum=2)  # so that a file alone is enough
 PRINT = AGREEMENT.fingerprint
 MOST = 7  # groups of people
 STEPS, WALKS = 24, 10

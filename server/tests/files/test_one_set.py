@@ -26,13 +26,12 @@ from blurfit.files.learn import Work, release_files, scanned
 from blurfit.messages.files import Writer
 from blurfit.model.release import PublishedMoments
 from blurfit.release_record import ReleaseReceipt
-from blurfit.theory.forms import pack
 from blurfit_server import Store
 from blurfit_server.service.app import in_a_thread
 from blurfit_server.store import release
 from blurfit_server.store.export import export
 from blurfit_server.store.store import backup, mark_restored, move_here, restore
-from support.proposals import PEOPLE, either_mechanism, propose, write_file
+from support.proposals import PEOPLE, propose, write_file
 
 LATE = {"age": np.array([55.0]), "income": np.array([44.0])}
 
@@ -54,7 +53,7 @@ def store(agreement):
 
 @pytest.fixture
 def agreed():
-    return propose(mechanism="moment")
+    return propose()
 
 
 def folder(path: Path) -> Path:
@@ -76,7 +75,6 @@ def shown(path: Path, agreement) -> str:
     return text
 
 
-@either_mechanism
 def test_what_two_sums_give_away(agreement, late, tmp_path) -> None:
     """Their difference is the late person's own submission, with her noise alone."""
     write_file(tmp_path / "a.parquet", agreement, perturb_table(agreement, PEOPLE))
@@ -87,9 +85,6 @@ def test_what_two_sums_give_away(agreement, late, tmp_path) -> None:
         with scanned(agreement, Work.of(agreement, some), Threads(1)) as (found, _):
             sums.append(found.sums)
     (theirs,) = late.numbers
-    if agreement.mechanism == "input":
-        q, p = np.split(theirs, 2)
-        theirs = np.concatenate([pack(np.outer(q, q)), p])
     np.testing.assert_allclose(sums[1] - sums[0], theirs, atol=1e-9)
 
 
@@ -105,7 +100,6 @@ def test_publish_export_and_learn_with_one_more(store, agreement, late, tmp_path
     assert shown(tmp_path, agreement) == text, "the very same sums"
 
 
-@either_mechanism
 def test_learn_twice_with_two_receipts(agreement, late, tmp_path) -> None:
     lake = folder(tmp_path / "lake")
     write_file(lake / "a.parquet", agreement, perturb_table(agreement, PEOPLE))
@@ -122,7 +116,6 @@ def test_learn_twice_with_two_receipts(agreement, late, tmp_path) -> None:
     assert len(texts) == 1, "beside the files, and in both receipts"
 
 
-@either_mechanism
 def test_a_receipt_that_was_given_stays_with_its_files(agreement, late, tmp_path) -> None:
     """Copied to another folder, files can still be recognised by who keeps one receipt."""
     lake, copy = folder(tmp_path / "lake"), folder(tmp_path / "copy")
@@ -135,7 +128,6 @@ def test_a_receipt_that_was_given_stays_with_its_files(agreement, late, tmp_path
     assert not list(copy.glob("*.json"))
 
 
-@either_mechanism
 def test_a_file_beside_those_of_a_release(agreement, late, tmp_path) -> None:
     """Not with them, not alone, and not together with a folder of its own."""
     lake, other = folder(tmp_path / "lake"), folder(tmp_path / "other")
@@ -173,7 +165,6 @@ def test_a_published_collection_beside_another(agreement, tmp_path) -> None:
 # ---- ways that need no copy by hand
 
 
-@either_mechanism
 def test_a_url_with_one_folder_and_then_with_another(agreement, late, tmp_path) -> None:
     """Seen before: receipts in both folders, none for the URL, and two models."""
     a, b, lake = (folder(tmp_path / name) for name in ("a", "b", "lake"))
@@ -257,7 +248,6 @@ def test_of_two_exports_at_once_one_is_written(place, agreement, tmp_path, monke
     assert [one.name for one in tmp_path.glob("*a.parquet*")] == ["a.parquet"]
 
 
-@either_mechanism
 @pytest.mark.parametrize("how", ["moved", "renamed", "linked", "copied"])
 def test_a_file_away_from_its_receipt(agreement, late, tmp_path, how) -> None:
     """A file of a release is known wherever it is: alone and with others it is refused."""

@@ -1,6 +1,5 @@
 """The administrator's and the user's side, against a real service over a real connection."""
 
-import json
 from collections.abc import Iterator
 
 import httpx2 as httpx
@@ -13,7 +12,6 @@ from blurfit.contributor.blur import perturb_table
 from blurfit.errors import BlurfitError, InfeasibleError, NotPublishedError, ServiceError
 from blurfit.protocol import RemoteDatabase, hashed, new_token
 from blurfit.schema.schema import Numeric, Schema
-from blurfit_server.service.administration import agreed_from
 from blurfit_server.service.app import Service, in_a_thread
 from blurfit_server.store.store import Store
 
@@ -90,20 +88,6 @@ def test_a_collection_from_its_opening_to_its_model(database, store) -> None:
     assert database.model(AGREEMENT).to_json() == model.to_json()
     assert store.model(AGREEMENT.fingerprint) == model.to_json()
     assert database.moments(AGREEMENT).fit().to_json() == model.to_json()
-
-
-def test_input_is_collected_in_files_alone(database, store) -> None:
-    choices = {"mechanism": "input", "weight_bound": 2.0, "admission": "anyone"}
-    by_input = Agreement.propose(SCHEMA, **PROMISE, **choices)
-    for refusing in (
-        lambda: database.open(by_input),
-        lambda: store.open(by_input),
-        lambda: store.add(by_input, perturb_table(by_input, PEOPLE)),
-        lambda: agreed_from(json.dumps(PROMISE | choices | {"schema": SCHEMA.to_dict()}).encode()),
-    ):
-        with pytest.raises(InfeasibleError, match="Collect it in files"):
-            refusing()
-    assert store.statuses() == []
 
 
 def test_invitations_are_made_here_and_only_their_hashes_leave(

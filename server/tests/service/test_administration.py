@@ -282,13 +282,11 @@ CHOICES = {"schema": SCHEMA.to_dict(), "epsilon": 1, "delta": 1e-6, "quorum": 20
         ({"schema": {"features": []}}, "target"),
         ({"schema": SCHEMA.to_dict() | {"features": [{"name": "", "kind": "binary"}]}}, "name"),
         ({"local_epsilon": 1.0}, "local_delta"),
-        ({"mechanism": "other"}, "mechanism"),
         ({"epsilon": 1e308}, ""),
         ({"delta": 5e-324}, ""),
         ({"quorum": 10**30}, "quorum"),
         ({"quorum": 2**53 + 1}, "quorum"),
         ({"quorum": 0}, "quorum"),
-        ({"weight_bound": 2.0, "mechanism": "input"}, "Collect it in files"),
     ],
 )
 def test_a_wrong_choice_is_named_or_taken(change, words) -> None:
@@ -328,8 +326,6 @@ def test_what_to_expect_and_what_it_takes(http) -> None:
 
 
 def test_what_cannot_be_told_is_refused(http) -> None:
-    by_input = CHOICES | {"mechanism": "input", "weight_bound": 1}
-    refused(http.post("/outlooks", json=by_input, headers=ADMINISTRATOR), 409, "infeasible")
     refused(
         http.post("/outlooks", json=CHOICES | {"off": -1}, headers=ADMINISTRATOR), 400, "invalid"
     )

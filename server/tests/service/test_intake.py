@@ -264,7 +264,7 @@ def test_a_locked_collection_keeps_no_other_waiting_on_postgresql(places, monkey
 
 def test_collections_take_turns(kept, agreement, monkeypatch) -> None:
     """However much waits for one of them, another one's arrival is in the second commit."""
-    other = propose(epsilon=99, mechanism=agreement.mechanism)
+    other = propose(epsilon=99)
     kept.open(other)
     crowd = rows(agreement, 12)
     monkeypatch.setattr(module, "GROUP_BYTES", 3 * len(crowd[0]))

@@ -306,7 +306,7 @@ def asked(service: Serving, path: str) -> None:
 @pytest.mark.parametrize("how", ["removed", "replaced"])
 def test_killed_after_the_log_was_lost(in_memory, file, how) -> None:
     """Seen before: 10 were acknowledged, `rm c.db-wal`, 20 more were acknowledged, none stored."""
-    agreement, path = propose(mechanism="moment", quorum=50), in_memory / "c.db"
+    agreement, path = propose(quorum=50), in_memory / "c.db"
     service = Serving(f"sqlite:///{path}", in_memory)
     service.start()
     people = list(perturb_table(agreement, PEOPLE))

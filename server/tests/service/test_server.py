@@ -138,7 +138,7 @@ def service(places, tmp_path) -> Iterator[Serving]:
 
 
 def test_a_worker_is_killed_and_nothing_is_lost_or_doubled(service) -> None:
-    agreement = propose(mechanism="moment", quorum=50)
+    agreement = propose(quorum=50)
     assert service.post("/collections", content=agreement.to_json()).status_code == 201
     pid = service.process.pid
     wait_for(lambda: len(children(pid)) == 2)

@@ -72,7 +72,7 @@ def test_a_known_identifier_is_answered_alike_whatever_its_numbers_are(
 
 
 def test_agreements_do_not_mix(agreement, place) -> None:
-    another = propose(epsilon=2, mechanism=agreement.mechanism)
+    another = propose(epsilon=2)
     record = {"age": 30, "income": 50}
     with Store(place) as kept:
         kept.add(agreement, perturb(agreement, record))

@@ -30,34 +30,32 @@ import numpy as np
 from msgspec import UNSET, Meta, Struct, UnsetType, structs
 
 from blurfit.agreement.mechanisms import (
-    MOMENT,
-    PERTURBATIONS,
     Lot,
-    Perturbation,
     Wave,
     WaveDocument,
+    contract,
+    exact_numbers,
     form_of,
+    number_runs,
+    require_enough,
 )
 from blurfit.agreement.numbers import (
     DISCRETE_SHARE,
-    LATTICE_SHARE,
     LEAST_RATIO,
     MOST_RATIO,
     Grid,
     NumberRun,
-    Objective,
     Proving,
     PublicWeights,
     multiplied,
     promised_in_all,
 )
-from blurfit.agreement.statement import as_html, caveats_of, plot
+from blurfit.agreement.statement import as_html, plot
 from blurfit.agreement.terms import (
     Admission,
     Database,
     Factors,
     LaterTerms,
-    Mechanism,
     Terms,
     Trust,
     require_rules,
@@ -69,8 +67,6 @@ from blurfit.messages.submissions import Layout, ShareKind, ShareLayout
 from blurfit.schema.columns import Question, TimeToEvent
 from blurfit.schema.schema import Schema
 from blurfit.theory.forms import Form
-from blurfit.theory.input_calibration import InputCalibration
-from blurfit.theory.losses import LogisticLoss, SquaredLoss
 from blurfit.theory.maps import Announced
 from blurfit.theory.moments import MomentCalibration, at_most
 from blurfit.theory.planning import StageKind
@@ -122,20 +118,28 @@ class Fingerprinted(ABC):
         """Refuse to be another document than the one that is expected, if one is."""
         if expected is not None and not alike(expected, self.fingerprint):
             raise NotCertifiedError(
-                f"Expected {self.CALLED} with fingerprint {expected}, but this one has "
-                f"{self.fingerprint}: it is not the one that you were invited to."
+                "Expected {called} with fingerprint {expected}, but this one has "
+                "{fingerprint}: it is not the one that you were invited to.",
+                called=self.CALLED,
+                expected=expected,
+                fingerprint=self.fingerprint,
             )
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read what `to_dict` wrote. What it promises is not trusted: an agreement has `verify`."""
         if not isinstance(document, Mapping):
-            raise InvalidValueError(f"Expected {cls.CALLED}: an object with named fields.")
+            raise InvalidValueError(
+                "Expected {called}: an object with named fields.", called=cls.CALLED
+            )
         stated = {name: document.get(name) for name in cls.STATED}
         if _words(stated) != _words(cls.STATED):
             raise InvalidValueError(
-                f"Expected {_words(cls.STATED)}, and got {_words(stated)}. Is this {cls.CALLED}, "
-                "and of this version of blurfit?"
+                "Expected {words}, and got {words_2}. Is this {called}, "
+                "and of this version of blurfit?",
+                words=_words(cls.STATED),
+                words_2=_words(stated),
+                called=cls.CALLED,
             )
         try:
             msgspec.convert(document, cls.DOCUMENT)  # each value is of its type, as it is written
@@ -149,7 +153,7 @@ class Fingerprinted(ABC):
         ) as error:
             why = error if isinstance(error, msgspec.ValidationError) else repr(error)
             raise InvalidValueError(
-                f"Expected {cls.CALLED} as blurfit writes it: {why}."
+                "Expected {called} as blurfit writes it: {why}.", called=cls.CALLED, why=why
             ) from error
         return found
 
@@ -164,14 +168,19 @@ class Fingerprinted(ABC):
     def from_document(cls, document: Any) -> Self:
         """Read what `to_document` wrote; refuse a document whose fingerprint is not its own."""
         if not isinstance(document, dict):
-            raise InvalidValueError(f"Expected {cls.CALLED} in JSON: an object with named fields.")
+            raise InvalidValueError(
+                "Expected {called} in JSON: an object with named fields.", called=cls.CALLED
+            )
         fields = dict(document)
         stated = fields.pop("fingerprint", None)
         found = cls.from_dict(fields)
         if not isinstance(stated, str) or not alike(stated, found.fingerprint):
             raise InvalidValueError(
-                f"Expected fingerprint={stated!r} to be {found.fingerprint!r}: the text was "
-                f"changed after it was written. Ask for {cls.CALLED} again."
+                "Expected fingerprint={stated!r} to be {found_fingerprint!r}: the text was "
+                "changed after it was written. Ask for {called} again.",
+                stated=stated,
+                found_fingerprint=found.fingerprint,
+                called=cls.CALLED,
             )
         return found
 
@@ -203,8 +212,9 @@ def _made_of(kind: type[Fingerprinted], text: bytes) -> Fingerprinted:
     # only plain, finite values have a fingerprint, and one fingerprint has one text
     if found._canonical != text:
         raise InvalidValueError(
-            f"Expected {kind.CALLED} as blurfit writes it, and this one writes the same values "
-            "differently: other readers could take them for something else."
+            "Expected {called} as blurfit writes it, and this one writes the same values "
+            "differently: other readers could take them for something else.",
+            called=kind.CALLED,
         )
     return found
 
@@ -215,7 +225,9 @@ def _found_in(kind: type[Fingerprinted], text: str | bytes) -> Fingerprinted:
     try:
         document = read_json(text)
     except ValueError as error:
-        raise InvalidValueError(f"Expected {kind.CALLED} in JSON: {error}.") from error
+        raise InvalidValueError(
+            "Expected {called} in JSON: {error}.", called=kind.CALLED, error=error
+        ) from error
     return kind.from_document(document)
 
 
@@ -237,7 +249,7 @@ def alike(stated: object, fingerprint: str) -> bool:
     """Return whether two texts are one fingerprint; any text may be asked about."""
     if not isinstance(stated, str):
         raise InvalidValueError(
-            f"Expected fingerprint={stated!r} to be a text of 64 hexadecimal digits."
+            "Expected fingerprint={stated!r} to be a text of 64 hexadecimal digits.", stated=stated
         )
     return hmac.compare_digest(stated.encode(errors="surrogatepass"), fingerprint.encode())
 
@@ -245,8 +257,9 @@ def alike(stated: object, fingerprint: str) -> bool:
 def _refuse_beyond(digits: str) -> None:
     if abs(int(digits)) >= 2**53:
         raise InvalidValueError(
-            f"Expected every whole number to be below 2**53 = 9007199254740992, and got {digits}: "
-            "readers differ in what they make of larger ones. Choose larger units."
+            "Expected every whole number to be below 2**53 = 9007199254740992, and got {digits}: "
+            "readers differ in what they make of larger ones. Choose larger units.",
+            digits=digits,
         )
 
 
@@ -264,9 +277,9 @@ class AgreementDocument(LaterTerms, frozen=True, kw_only=True, forbid_unknown_fi
     version: Literal[1]
     fingerprint: Fingerprint | UnsetType = UNSET
     schema: dict[str, Any]
-    mechanism: Mechanism
+    mechanism: Literal["moment"]
     weights: dict[str, float] | None
-    objective: Objective | None
+    objective: None
     calibration: dict[str, Any]
     grid: Grid
     databases: tuple[Database, ...]
@@ -281,8 +294,7 @@ class Agreement(Fingerprinted):
     The promise to the people in what is published is `calibration.model`, the one about a single
     submission `calibration.local`. Make one with `Agreement.propose`.
 
-    `weights` are the public weights of the columns (moment), `objective` what the one model
-    minimises (input): an agreement has one of them. `databases` are the two between which trust is
+    `weights` are the public weights of the columns. `databases` are the two between which trust is
     shared, first and second; there are none if one database collects everything. `wave` is its
     place in a plan, if there is one: a later wave has a map instead of weights. All else is as in
     `blurfit.agreement.terms.Terms`, which describes it.
@@ -294,10 +306,9 @@ class Agreement(Fingerprinted):
     DOCUMENT = AgreementDocument
 
     schema: Schema
-    calibration: InputCalibration | MomentCalibration
+    calibration: MomentCalibration
     grid: Grid
     weights: PublicWeights | None = None
-    objective: Objective | None = None
     databases: tuple[Database, ...] = ()
     wave: Wave | None = None
     admission: Admission = "invited"
@@ -318,16 +329,17 @@ class Agreement(Fingerprinted):
         """
         if not isinstance(schema, Schema):
             raise InvalidValueError(
-                f"Expected a Schema, and got {type(schema).__name__}. From a file: "
-                "schema = Schema.from_toml(path)."
+                "Expected a Schema, and got {name}. From a file: schema = Schema.from_toml(path).",
+                name=type(schema).__name__,
             )
         chosen = Terms.of(**choices) if terms is None else terms
         if chosen.colluders:
             raise InvalidValueError(
-                f"Expected no colluders={chosen.colluders!r} without waves: quorum is the number "
-                "of honest people already, and more may be waited for."
+                "Expected no colluders={colluders!r} without waves: quorum is the number "
+                "of honest people already, and more may be waited for.",
+                colluders=chosen.colluders,
             )
-        found = cls(**PERTURBATIONS[chosen.mechanism].contract(schema, chosen))
+        found = cls(**contract(schema, chosen))
         refuse_unless_blurrable(found.parts)
         if found.proofs:
             Proving.of(found, proposed=True)  # is refused where it could prove nothing
@@ -345,17 +357,15 @@ class Agreement(Fingerprinted):
         plan; a later one has its map, for which noise is calibrated.
         """
         require_together(terms, waves=True)
-        found = cls(**MOMENT.contract(schema, terms, wave, stated))
+        found = cls(**contract(schema, terms, wave, stated))
         refuse_unless_blurrable(found.parts)
         return found
 
     def __repr__(self) -> str:
         promised = f"epsilon={at_most(self.epsilon, 6)}, delta={at_most(self.delta, 6)}"
-        if caveats_of(self):
-            promised = "nothing is promised"
         return (
             f"<Agreement {self.fingerprint[:12]}: {self.schema.target.name!r} by "
-            f"{len(self.schema.features)} columns, {self.mechanism}, {promised}, "
+            f"{len(self.schema.features)} columns, {promised}, "
             f"quorum={self.quorum:,}>"
         )
 
@@ -365,21 +375,6 @@ class Agreement(Fingerprinted):
     def plot(self, ax: Any = None) -> Any:
         """Draw how well one answer could be told from another: `blurfit.agreement.statement`."""
         return plot(self, ax)
-
-    @property
-    def mechanism(self) -> Mechanism:
-        """What is blurred: "moment" (products of all columns) or "input" (q and p)."""
-        return self.calibration.mechanism
-
-    @property
-    def perturbation(self) -> Perturbation:
-        """The mechanism itself."""
-        return PERTURBATIONS[self.mechanism]
-
-    @property
-    def shows_sums(self) -> bool:
-        """Whether the blurred sums are published, and not only a model."""
-        return self.mechanism == "moment"
 
     @property
     def questions(self) -> tuple[Question, ...]:
@@ -414,8 +409,8 @@ class Agreement(Fingerprinted):
 
     @property
     def epsilon(self) -> float:
-        """ε of what is published, what is kept back for weights on a lattice included."""
-        return promised_in_all(self.calibration.model.epsilon, LATTICE_SHARE[self.mechanism])
+        """ε of what is published."""
+        return promised_in_all(self.calibration.model.epsilon, 0.0)
 
     @property
     def delta(self) -> float:
@@ -423,9 +418,9 @@ class Agreement(Fingerprinted):
         return promised_in_all(self.calibration.model.delta, DISCRETE_SHARE)
 
     @property
-    def mu(self) -> float | None:
-        """The exact Gaussian privacy of what is published; of `input` only (ε, δ) is known."""
-        return self.calibration.mu if isinstance(self.calibration, MomentCalibration) else None
+    def mu(self) -> float:
+        """The exact Gaussian privacy of what is published."""
+        return self.calibration.mu
 
     @property
     def database_draws(self) -> int:
@@ -450,17 +445,8 @@ class Agreement(Fingerprinted):
 
     @cached_property
     def form(self) -> Form:
-        """How a record becomes the numbers that are sent, for `moment`."""
-        if self.mechanism == "input":
-            raise InfeasibleError("mechanism='input' sends q and p, and has no joint form.")
+        """How a record becomes the numbers that are sent."""
         return form_of(self.schema, self.weights, self.wave, self)
-
-    @cached_property
-    def loss(self) -> SquaredLoss | LogisticLoss:
-        """The loss that turns an encoded record into q and p, for `input`."""
-        if self.objective is None or not isinstance(self.calibration, InputCalibration):
-            raise InfeasibleError("mechanism='moment' has no loss: models are chosen afterwards.")
-        return self.objective.function(self.calibration.setting.weight_bound)
 
     # ---- the course of one wave: see `blurfit.agreement.plan.Agreed`
 
@@ -494,8 +480,10 @@ class Agreement(Fingerprinted):
         """Refuse any other agreement."""
         if agreement.fingerprint != self.fingerprint:
             raise NotCertifiedError(
-                f"Expected the agreement {self.fingerprint}, and got {agreement.fingerprint}. Send "
-                "nothing under it."
+                "Expected the agreement {fingerprint}, and got {agreement_fingerprint}. Send "
+                "nothing under it.",
+                fingerprint=self.fingerprint,
+                agreement_fingerprint=agreement.fingerprint,
             )
 
     # ---- what is sent
@@ -503,7 +491,7 @@ class Agreement(Fingerprinted):
     @cached_property
     def parts(self) -> tuple[NumberRun, ...]:
         """The numbers that a contributor sends, in runs that share a grid."""
-        return self.perturbation.parts(self)
+        return number_runs(self)
 
     @property
     def width(self) -> int:
@@ -516,7 +504,7 @@ class Agreement(Fingerprinted):
         `people` says whose row is whose, by numbers from 0 on: then it is what each person would
         send, in that order.
         """
-        return self.perturbation.exact(self, records, people)
+        return exact_numbers(self, records, people)
 
     @cached_property
     def layout(self) -> Layout:
@@ -540,14 +528,12 @@ class Agreement(Fingerprinted):
 
     # ---- checking
 
-    def verify(self, fingerprint: str | None = None, *, allow_unproved: bool = False) -> None:
+    def verify(self, fingerprint: str | None = None) -> None:
         """Refuse a contract whose noise keeps less than it promises, or that is not the expected
         one.
 
         Each check is an inequality with room for rounding, so that one machine never refuses what
-        another has made. What the paper's own rule promises (rule="published") does not follow from
-        its noise, so it is refused too, unless `allow_unproved`: for experiments, and to read what
-        says that it is not proved.
+        another has made.
         """
         self.require_fingerprint(fingerprint)
         try:
@@ -556,17 +542,10 @@ class Agreement(Fingerprinted):
             raise
         except (ArithmeticError, AttributeError, TypeError, ValueError) as error:
             raise InvalidValueError(
-                f"Expected numbers and words as blurfit writes them: {error}. Do not send anything "
-                "under this agreement."
+                "Expected numbers and words as blurfit writes them: {error}. Do not send anything "
+                "under this agreement.",
+                error=error,
             ) from error
-        noise = self.calibration
-        if isinstance(noise, InputCalibration) and not (noise.model.proved or allow_unproved):
-            raise NotCertifiedError(
-                f"Expected rule='certified', and got rule={noise.rule!r}: epsilon="
-                f"{noise.model.epsilon:g} is what the paper states for this noise, and epsilon="
-                f"{noise.kept.epsilon:.4g} is what is proved. Send no real person's record under "
-                "this agreement; allow_unproved=True is for experiments."
-            )
 
     # ---- files
 
@@ -575,9 +554,9 @@ class Agreement(Fingerprinted):
         return AgreementDocument(
             **self.STATED,
             schema=self.schema.to_dict(),
-            mechanism=self.mechanism,
+            mechanism="moment",
             weights=None if self.weights is None else self.weights.to_dict(self.questions),
-            objective=self.objective,
+            objective=None,
             calibration=self.calibration.to_dict(),
             grid=self.grid,
             databases=self.databases,
@@ -589,25 +568,23 @@ class Agreement(Fingerprinted):
     @classmethod
     def _read(cls, document: AgreementDocument) -> Self:
         schema, weights = Schema.from_dict(document.schema), document.weights
-        calibration = PERTURBATIONS[document.mechanism].calibration
         return cls(
             schema=schema,
-            calibration=calibration.from_dict(document.calibration),
+            calibration=MomentCalibration.from_dict(document.calibration),
             grid=document.grid,
             weights=None
             if weights is None
             else PublicWeights.from_dict(weights, multiplied(schema, document)),
-            objective=document.objective,
             databases=document.databases,
             wave=None if document.wave is None else Wave.read(document.wave),
             **LaterTerms.of(document),
         )
 
     @classmethod
-    def load(cls, path: str | Path, *, allow_unproved: bool = False) -> Self:
+    def load(cls, path: str | Path) -> Self:
         """Read an agreement from a file, and verify it."""
         agreement = super().load(path)
-        agreement.verify(allow_unproved=allow_unproved)
+        agreement.verify()
         return agreement
 
 
@@ -622,16 +599,20 @@ def require_kept(agreement: "Agreement") -> None:
         agreement.wave.verify()
         if agreement.honest > agreement.quorum:
             raise NotCertifiedError(
-                f"Expected noise for at most the {agreement.quorum} people that the wave waits "
-                f"for, and it is sized for {agreement.honest} honest ones."
+                "Expected noise for at most the {quorum} people that the wave waits "
+                "for, and it is sized for {honest} honest ones.",
+                quorum=agreement.quorum,
+                honest=agreement.honest,
             )
-    agreement.perturbation.require(agreement)
+    require_enough(agreement)
     refuse_unless_blurrable(agreement.parts)
     if agreement.database_noise and agreement.database_ratios.max() > MOST_RATIO:
         raise InfeasibleError(
-            f"Expected the database's noise to have at most {MOST_RATIO:g} steps, and it has "
-            f"{agreement.database_ratios.max():.4g}: choose a less extreme promise, or a smaller "
-            "quorum."
+            "Expected the database's noise to have at most {most_ratio:g} steps, and it has "
+            "{max:.4g}: choose a less extreme promise, or a smaller "
+            "quorum.",
+            most_ratio=MOST_RATIO,
+            max=agreement.database_ratios.max(),
         )
     if agreement.proofs:
         _ = agreement.proving  # is refused where it could prove nothing
@@ -644,14 +625,19 @@ def refuse_unless_blurrable(parts: tuple[NumberRun, ...]) -> None:
     for part in parts:
         if not part.bound < 2.0**51 * part.step:
             raise InfeasibleError(
-                f"Expected numbers of fewer than 2**51 steps, and one may have "
-                f"{part.bound / part.step:.4g}: the noise is too small for numbers of this size. "
-                "Choose a smaller epsilon, or a smaller quorum."
+                "Expected numbers of fewer than 2**51 steps, and one may have "
+                "{bound:.4g}: the noise is too small for numbers of this size. "
+                "Choose a smaller epsilon, or a smaller quorum.",
+                bound=part.bound / part.step,
             )
         ratios = part.deviations / part.step
         if not (ratios.min() >= LEAST_RATIO and ratios.max() <= MOST_RATIO):
             raise InfeasibleError(
-                f"Expected noise between {LEAST_RATIO:g} and {MOST_RATIO:g} steps, and got "
-                f"{ratios.min():.4g} to {ratios.max():.4g}: nobody could draw it exactly. Choose "
-                "a less extreme promise."
+                "Expected noise between {least_ratio:g} and {most_ratio:g} steps, and got "
+                "{min:.4g} to {max:.4g}: nobody could draw it exactly. Choose "
+                "a less extreme promise.",
+                least_ratio=LEAST_RATIO,
+                most_ratio=MOST_RATIO,
+                min=ratios.min(),
+                max=ratios.max(),
             )

@@ -1,10 +1,4 @@
-"""From terms to a contract, and from a record to numbers, for both mechanisms; the waves of a plan.
-
-| | `moment` | `input` |
-| --- | --- | --- |
-| a record becomes | products of its columns, or what a later wave's map makes of them | q and p |
-| what fixes that | public weights of the columns, or the map | the objective of one model |
-| what is published | the blurred sums, and any number of models | one model; its sums never are |
+"""From terms to a contract, and from a record to numbers; and the waves of a plan.
 
 Everything in a contract is a function of public facts: the schema, the terms, and for a later wave
 the map that follows from published releases. What is proposed is rounded to the safe side;
@@ -29,36 +23,31 @@ Tests: `tests/agreement/test_plan.py`.
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec import Struct
 
 from blurfit.agreement.numbers import (
     DISCRETE_SHARE,
-    LATTICE_SHARE,
-    ROUNDING,
     Grid,
     NumberRun,
-    Objective,
     PublicWeights,
     enlarged,
     multiplied,
 )
 from blurfit.agreement.terms import (
     LaterTerms,
-    Mechanism,
     Terms,
     refuse_unless_shareable,
     require_together,
 )
 from blurfit.data import FloatArray, IntArray
 from blurfit.errors import (
-    InfeasibleError,
     InvalidValueError,
     NotCertifiedError,
     OtherGroupError,
@@ -73,8 +62,7 @@ from blurfit.theory import maps
 from blurfit.theory.coded import ONE, Code, CodedForm, Weighting
 from blurfit.theory.forms import Form, GaugeForm, JointForm, WaveForm
 from blurfit.theory.hazards import EventForm
-from blurfit.theory.input_calibration import InputCalibration, calibrate
-from blurfit.theory.moments import MomentCalibration, calibrate_moment, rounded_up
+from blurfit.theory.moments import MomentCalibration, calibrate_moment
 from blurfit.theory.planning import StageKind, Task
 
 if TYPE_CHECKING:
@@ -188,16 +176,22 @@ class Wave:
         whole(number=self.number, **{f"people[{at}]": one for at, one in enumerate(self.people)})
         if self.number > len(self.people):
             raise InvalidValueError(
-                f"Expected wave {self.number} to be one of the {len(self.people)} of its plan."
+                "Expected wave {number} to be one of the {people_count} of its plan.",
+                number=self.number,
+                people_count=len(self.people),
             )
         for mark in (self.plan, *self.follows):
             if not isinstance(mark, str) or not re.fullmatch("[0-9a-f]{64}", mark):
-                raise InvalidValueError(f"Expected {mark!r} to be 64 hexadecimal digits.")
+                raise InvalidValueError("Expected {mark!r} to be 64 hexadecimal digits.", mark=mark)
         if len(self.follows) != self.number - 1 or (self.chart is None) != (self.number == 1):
             raise InvalidValueError(
-                f"Expected wave {self.number} to follow {self.number - 1} releases, with a map "
+                "Expected wave {number} to follow {number_2} releases, with a map "
                 "unless it is the first, and got "
-                f"{len(self.follows)} releases and {'no' if self.chart is None else 'a'} map."
+                "{follows_count} releases and {words} map.",
+                number=self.number,
+                number_2=self.number - 1,
+                follows_count=len(self.follows),
+                words="no" if self.chart is None else "a",
             )
         if self.chart is not None:
             map_from_dict(self.chart.to_dict())
@@ -229,15 +223,21 @@ def require_group(wave: Wave, groups: Sequence[int]) -> None:
     other = next((one for one in groups if one != wave.number), wave.number)
     if other > wave.number:
         raise OtherGroupError(
-            f"Group {wave.number} of {len(wave.people)} is asked now, and the lot has put you into "
-            f"group {other}, which comes later. Nothing was kept. Come back with the same "
-            f"invitation when group {other} is asked."
+            "Group {wave_number} of {people_count} is asked now, and the lot has put you into "
+            "group {other}, which comes later. Nothing was kept. Come back with the same "
+            "invitation when group {other} is asked.",
+            wave_number=wave.number,
+            people_count=len(wave.people),
+            other=other,
         )
     if other < wave.number:
         raise OtherGroupError(
-            f"Group {wave.number} of {len(wave.people)} is asked now, and the lot had put you into "
-            f"group {other}, which is complete. Nothing was kept, and nobody can change groups. "
-            "Thank you for coming."
+            "Group {wave_number} of {people_count} is asked now, and the lot had put you into "
+            "group {other}, which is complete. Nothing was kept, and nobody can change groups. "
+            "Thank you for coming.",
+            wave_number=wave.number,
+            people_count=len(wave.people),
+            other=other,
         )
 
 
@@ -277,20 +277,23 @@ def task_of(schema: Schema, *, counts: bool = False) -> Task:
     target = schema.target
     if isinstance(target, TimeToEvent):
         raise InvalidValueError(
-            f"Expected a number or a label as the target of waves, and {target.name!r} is a time "
-            "to an event: collect it in one wave."
+            "Expected a number or a label as the target of waves, and {target_name!r} is a time "
+            "to an event: collect it in one wave.",
+            target_name=target.name,
         )
     if isinstance(target, Categorical):
         raise InvalidValueError(
-            f"Expected a number or a label as the target of waves, and {target.name!r} has "
-            "classes: collect them in one wave, or plan a label for each."
+            "Expected a number or a label as the target of waves, and {target_name!r} has "
+            "classes: collect them in one wave, or plan a label for each.",
+            target_name=target.name,
         )
     if not counts:
         return "number" if isinstance(target, Numeric) else "label"
     if not isinstance(target, Numeric) or target.lower != 0:
         raise InvalidValueError(
-            f"Expected a number with lower bound 0 as a target of counts, and got {target.name!r}: "
-            "state lower=0, and the largest count as upper."
+            "Expected a number with lower bound 0 as a target of counts, and got {target_name!r}: "
+            "state lower=0, and the largest count as upper.",
+            target_name=target.name,
         )
     return "count"
 
@@ -302,12 +305,16 @@ def _refuse_other_targets(chart: maps.Announced, schema: Schema) -> None:
         task_of(schema, counts=True)
         if isinstance(target, Numeric) and loss.count_bound != target.upper:
             raise InvalidValueError(
-                f"Expected count_bound={loss.count_bound!r} to be {target.upper!r}, the schema's "
-                f"largest {target.name!r}."
+                "Expected count_bound={count_bound!r} to be {upper!r}, the schema's "
+                "largest {target_name!r}.",
+                count_bound=loss.count_bound,
+                upper=target.upper,
+                target_name=target.name,
             )
     elif task_of(schema) != "label" and loss is not None:
         raise InvalidValueError(
-            f"Expected a label as the target of a logistic map, and got {target.name!r}."
+            "Expected a label as the target of a logistic map, and got {target_name!r}.",
+            target_name=target.name,
         )
 
 
@@ -326,19 +333,26 @@ _OWN = {
 def map_from_dict(entry: Mapping[str, Any]) -> maps.Announced:
     """Read the map of an agreement, and check it before any record is read."""
     if not isinstance(entry, Mapping):
-        raise InvalidValueError(f"Expected a map to be a dict, got {type(entry).__name__}.")
+        raise InvalidValueError(
+            "Expected a map to be a dict, got {name}.", name=type(entry).__name__
+        )
     kind = entry.get("kind")
     one_of(tuple(_OWN), kind=kind)
     expected = _COMMON | _OWN[str(kind)]
     if set(entry) != expected:
         raise InvalidValueError(
-            f"Expected a {kind} map to have {sorted(expected)}, got {sorted(entry)}."
+            "Expected a {kind} map to have {expected}, got {entry}.",
+            kind=kind,
+            expected=sorted(expected),
+            entry=sorted(entry),
         )
     whitening = maps.Whitening.from_dict(entry)
     if kind == "residual":
         weights = entry["weights"]
         if not isinstance(weights, list) or len(weights) != 3:
-            raise InvalidValueError(f"Expected weights={weights!r} to be [c, a, b].")
+            raise InvalidValueError(
+                "Expected weights={weights!r} to be [c, a, b].", weights=weights
+            )
         c, a, b = weights
         reach = entry["radius"], entry["scale"], entry["bound"]
         return maps.ResidualMap(whitening, *reach, c, a, b, entry["robust"], entry["stride"])
@@ -362,212 +376,103 @@ def wave_form(chart: maps.Announced, columns: tuple[str, ...], kept: tuple[int, 
     return WaveForm(chart, columns, kept)
 
 
-# ---- the mechanisms
+# ---- a contract, and what is sent under it
 
 Stated = tuple[PublicWeights, MomentCalibration, Grid]
 
 
-class MomentPerturbation:
-    """Products of the columns are blurred, and published as sums."""
-
-    calibration: ClassVar = MomentCalibration
-
-    def contract(
-        self,
-        schema: Schema,
-        terms: Terms,
-        wave: Wave | None = None,
-        stated: Stated | None = None,
-        *,
-        followed: bool = False,
-    ) -> dict[str, Any]:
-        """Return public weights or a later wave's map, the noise for how far records reach, and its
-        grid: all of them found here, unless a plan states them already.
-        """
-        require_together(terms, target=schema.target)
-        weights: PublicWeights | None = None
-        if stated is not None:
-            weights = stated[0]
-        elif wave is None or wave.chart is None:
-            weights = PublicWeights.chosen(
-                schema, terms, kept_promise(terms), alone=wave is None, followed=followed
-            )
-        form = form_of(schema, weights, wave, terms)
-        proofs = terms.proved and wave is None and not isinstance(form, EventForm)
-        shared = bool(terms.databases)
-        if stated is None:
-            calibration = calibrate_moment(
-                *kept_promise(terms),
-                reach=enlarged(form.reach(terms.neighbours), proofs=proofs),
-                quorum=terms.quorum,
-                neighbours=terms.neighbours,
-                local_epsilon=terms.local_epsilon,
-                local_delta=local_delta(terms),
-            )
-            grid = Grid.of(calibration, size=form.size, shared=shared, proofs=proofs)
-        else:
-            _, calibration, grid = stated
-        if shared:
-            refuse_unless_shareable(calibration, grid, largest_scale(form), proofs=proofs)
-        return {
-            "schema": schema,
-            "calibration": calibration,
-            "grid": grid,
-            "weights": weights,
-            "databases": terms.databases,
-            "wave": wave,
-            **LaterTerms.of(terms),
-            "proofs": proofs,
-        }
-
-    def require(self, agreement: "Agreement") -> None:
-        """Refuse less noise than the reach of the form needs, which is computed from it."""
-        weights, form, proofs = agreement.weights, agreement.form, agreement.proofs
-        if agreement.objective is not None or (weights is None) != agreement.is_later_wave:
-            raise NotCertifiedError(
-                "Expected weights and no objective with 'moment', or a later wave's map."
-            )
-        if weights is not None:
-            weights.verify()
-        noise, shared = cast(MomentCalibration, agreement.calibration), bool(agreement.databases)
-        noise.verify(enlarged(form.reach(noise.model.neighbours), proofs=proofs))
-        agreement.grid.verify(noise, size=form.size, shared=shared, proofs=proofs)
-        if shared:
-            refuse_unless_shareable(noise, agreement.grid, largest_scale(form), proofs=proofs)
-
-    def parts(self, agreement: "Agreement") -> tuple[NumberRun, ...]:
-        """Return the form's numbers, with noise that is alike in all directions of its norm."""
-        form, step = agreement.form, agreement.grid.quadratic
-        noise = cast(MomentCalibration, agreement.calibration).noise
-        run = NumberRun(
-            numbers=slice(0, form.width),
-            step=step,
-            fine=step,
-            toward_zero=False,
-            deviations=noise / np.sqrt(form.counts),
-            counts=form.counts,
-            bound=form.bound,
-            at_random=agreement.proofs,
+def contract(
+    schema: Schema,
+    terms: Terms,
+    wave: Wave | None = None,
+    stated: Stated | None = None,
+    *,
+    followed: bool = False,
+) -> dict[str, Any]:
+    """Return public weights or a later wave's map, the noise for how far records reach, and its
+    grid: all of them found here, unless a plan states them already.
+    """
+    require_together(terms, target=schema.target)
+    weights: PublicWeights | None = None
+    if stated is not None:
+        weights = stated[0]
+    elif wave is None or wave.chart is None:
+        weights = PublicWeights.chosen(
+            schema, terms, kept_promise(terms), alone=wave is None, followed=followed
         )
-        return (run,)
-
-    def exact(self, agreement: "Agreement", records: Any, people: IntArray | None) -> FloatArray:
-        """Return the form's products, of records or of people with several rows."""
-        found = values(agreement.schema, records)
-        if people is None:
-            return agreement.form.products(found)
-        if not agreement.diaries:
-            raise InvalidValueError(
-                "Expected one row for each person: the agreement does not speak of several "
-                "(diaries=True)."
-            )
-        found = np.atleast_2d(found)
-        whose = np.broadcast_to(people, len(found))
-        order = np.argsort(whose, kind="stable")
-        ends = np.cumsum(np.bincount(whose))[:-1]
-        return np.array([agreement.form.pooled(found[one]) for one in np.split(order, ends)])
-
-
-class InputPerturbation:
-    """q and p of the paper are blurred, and one model is published."""
-
-    calibration: ClassVar = InputCalibration
-
-    def contract(self, schema: Schema, terms: Terms) -> dict[str, Any]:
-        """Return the objective of the one model, the noise that the theorem asks for, its grid."""
-        require_together(terms, target=schema.target)
-        if derived := [one.name for one in schema.features if one.of]:
-            raise InfeasibleError(
-                f"Expected no derived columns with mechanism='input', and got {listed(derived)}: "
-                "its one model is of all columns as they are, and its weight bound is for these. "
-                "Use mechanism='moment'."
-            )
-        if isinstance(schema.target, Categorical):
-            raise InfeasibleError(
-                "Expected a number or a label as the target with mechanism='input', and "
-                f"{schema.target.name!r} has classes: use mechanism='moment', or one label for "
-                "each."
-            )
-        loss = terms.loss or ("logistic" if schema.is_label else "squared")
-        objective = Objective(loss, terms.approximation, float(terms.l1), float(terms.l2))
-        objective.verify(schema)
-        function = objective.function(terms.weight_bound)
-        calibration = calibrate(
-            float(terms.epsilon) * (1 - LATTICE_SHARE["input"]),
-            float(terms.delta) * (1 - DISCRETE_SHARE),
-            dimension=schema.dimension,
+    form = form_of(schema, weights, wave, terms)
+    proofs = terms.proved and wave is None and not isinstance(form, EventForm)
+    shared = bool(terms.databases)
+    if stated is None:
+        calibration = calibrate_moment(
+            *kept_promise(terms),
+            reach=enlarged(form.reach(terms.neighbours), proofs=proofs),
             quorum=terms.quorum,
-            q_bound=rounded_up(function.q_bound * (1 + ROUNDING)),
-            p_bound=rounded_up(function.p_bound * (1 + ROUNDING)),
-            weight_bound=terms.weight_bound,
-            rule=terms.rule,
             neighbours=terms.neighbours,
-            split=terms.split,
             local_epsilon=terms.local_epsilon,
             local_delta=local_delta(terms),
-            local_share=terms.local_share,
-            debias=terms.debias,
         )
-        if objective.penalised:  # the bound is for the model that fits best
-            calibration = replace(calibration, excess_risk=None)
-        return {
-            "schema": schema,
-            "calibration": calibration,
-            "grid": Grid.of(calibration, size=schema.dimension),
-            "objective": objective,
-            "admission": terms.admission,
-            "signing_keys": terms.signing_keys,
-        }
+        grid = Grid.of(calibration, size=form.size, shared=shared, proofs=proofs)
+    else:
+        _, calibration, grid = stated
+    if shared:
+        refuse_unless_shareable(calibration, grid, largest_scale(form), proofs=proofs)
+    return {
+        "schema": schema,
+        "calibration": calibration,
+        "grid": grid,
+        "weights": weights,
+        "databases": terms.databases,
+        "wave": wave,
+        **LaterTerms.of(terms),
+        "proofs": proofs,
+    }
 
-    def require(self, agreement: "Agreement") -> None:
-        """Refuse noise for shorter records than those of the schema are."""
-        noise = cast(InputCalibration, agreement.calibration)
-        objective, schema = agreement.objective, agreement.schema
-        if agreement.weights is not None or objective is None:
-            raise NotCertifiedError("Expected an objective and no weights with 'input'.")
-        objective.verify(schema)
-        if schema.dimension != noise.setting.dimension:
-            raise NotCertifiedError(
-                f"Expected dimension={noise.setting.dimension} to be {schema.dimension}, the "
-                "number of columns that the schema encodes."
-            )
-        for name in ("q_bound", "p_bound"):
-            stated = getattr(noise.setting, name)
-            needed = getattr(agreement.loss, name) * (1 + ROUNDING)
-            if not stated >= needed:
-                raise NotCertifiedError(
-                    f"Expected {name}={stated!r} to be at least {needed!r}, as far as records of "
-                    "this schema reach: the noise is calibrated for less."
-                )
-        noise.verify(penalised=objective.penalised)
-        agreement.grid.verify(noise, size=schema.dimension)
 
-    def parts(self, agreement: "Agreement") -> tuple[NumberRun, ...]:
-        """Return q and p."""
-        noise, grid = cast(InputCalibration, agreement.calibration), agreement.grid
-        d, setting = noise.setting.dimension, noise.setting
-        one = np.ones(d)
+def require_enough(agreement: "Agreement") -> None:
+    """Refuse less noise than the reach of the form needs, which is computed from it."""
+    weights, form, proofs = agreement.weights, agreement.form, agreement.proofs
+    if (weights is None) != agreement.is_later_wave:
+        raise NotCertifiedError("Expected weights, or a later wave's map.")
+    if weights is not None:
+        weights.verify()
+    noise, shared = agreement.calibration, bool(agreement.databases)
+    noise.verify(enlarged(form.reach(noise.model.neighbours), proofs=proofs))
+    agreement.grid.verify(noise, size=form.size, shared=shared, proofs=proofs)
+    if shared:
+        refuse_unless_shareable(noise, agreement.grid, largest_scale(form), proofs=proofs)
 
-        def run(at: int, step: float, fine: float, deviation: float, bound: float) -> NumberRun:
-            numbers = slice(at, at + d)
-            return NumberRun(numbers, step, fine, True, deviation * one, one, bound)
 
-        return (
-            run(0, grid.quadratic, grid.quadratic, noise.q_noise, setting.q_bound),
-            run(d, grid.linear, grid.dither, noise.p_noise, setting.p_bound),
+def number_runs(agreement: "Agreement") -> tuple[NumberRun, ...]:
+    """Return the form's numbers, with noise that is alike in all directions of its norm."""
+    form, step = agreement.form, agreement.grid.quadratic
+    noise = agreement.calibration.noise
+    run = NumberRun(
+        numbers=slice(0, form.width),
+        step=step,
+        deviations=noise / np.sqrt(form.counts),
+        counts=form.counts,
+        bound=form.bound,
+        at_random=agreement.proofs,
+    )
+    return (run,)
+
+
+def exact_numbers(agreement: "Agreement", records: Any, people: IntArray | None) -> FloatArray:
+    """Return the form's products, of records or of people with several rows."""
+    found = values(agreement.schema, records)
+    if people is None:
+        return agreement.form.products(found)
+    if not agreement.diaries:
+        raise InvalidValueError(
+            "Expected one row for each person: the agreement does not speak of several "
+            "(diaries=True)."
         )
-
-    def exact(self, agreement: "Agreement", records: Any, people: IntArray | None) -> FloatArray:
-        """Return q and p."""
-        if people is not None:
-            raise InvalidValueError("Expected one row for each person with mechanism='input'.")
-        q, p, _ = agreement.loss.terms(*agreement.schema.encode(records))
-        return np.concatenate([q, p], axis=-1)
-
-
-Perturbation = MomentPerturbation | InputPerturbation
-INPUT, MOMENT = InputPerturbation(), MomentPerturbation()
-PERTURBATIONS: dict[Mechanism, Perturbation] = {"moment": MOMENT, "input": INPUT}
+    found = np.atleast_2d(found)
+    whose = np.broadcast_to(people, len(found))
+    order = np.argsort(whose, kind="stable")
+    ends = np.cumsum(np.bincount(whose))[:-1]
+    return np.array([agreement.form.pooled(found[one]) for one in np.split(order, ends)])
 
 
 def form_of(schema: Schema, weights: PublicWeights | None, wave: Wave | None, agreed: Any) -> Form:
@@ -606,8 +511,9 @@ def _coded(schema: Schema, inner: JointForm, agreed: Any, at: dict[str, int]) ->
         one = _asked(schema, agreed.groups, "groups")
         if not isinstance(one, Categorical) or isinstance(one, Curve):
             raise InvalidValueError(
-                f"Expected groups={agreed.groups!r} to be a question with levels: of a yes/no "
-                "declare a categorical one, of a number Bands."
+                "Expected groups={groups!r} to be a question with levels: of a yes/no "
+                "declare a categorical one, of a number Bands.",
+                groups=agreed.groups,
             )
         places, labels = tuple(at[name] for name in one.columns), one.columns
         code = Code.overlapping(len(places), agreed.overlap)
@@ -622,16 +528,19 @@ def _weighting(schema: Schema, agreed: Any, at: dict[str, int]) -> Weighting | N
     if not agreed.factors:
         if not isinstance(one, Numeric) or one.optional or one.lower != 0:
             raise InvalidValueError(
-                f"Expected weighting={agreed.weighting!r} to be a number with lower bound 0 that "
-                "everybody says, which is divided by its upper bound; or factors for its levels."
+                "Expected weighting={weighting!r} to be a number with lower bound 0 that "
+                "everybody says, which is divided by its upper bound; or factors for its levels.",
+                weighting=agreed.weighting,
             )
         return Weighting((at[one.name],))
     given, named = dict(agreed.factors), [level for level, _ in agreed.factors]
     levels = () if isinstance(one, Curve) else getattr(one, "answers", ())
     if not levels or sorted(named) != sorted(levels):
         raise InvalidValueError(
-            f"Expected one factor for each level of weighting={agreed.weighting!r}, and got some "
-            f"for {listed(named)}."
+            "Expected one factor for each level of weighting={weighting!r}, and got some "
+            "for {listed}.",
+            weighting=agreed.weighting,
+            listed=listed(named),
         )
     places = tuple(at[name] for name in one.columns)
     return Weighting(places, tuple(float(given[level]) for level in levels))
@@ -642,8 +551,10 @@ def _asked(schema: Schema, name: str, term: str) -> Any:
     found = next((one for one in schema.features if one.name == name), None)
     if found is None:
         raise InvalidValueError(
-            f"Expected {term}={name!r} to be one of the features "
-            f"{listed(one.name for one in schema.features)}."
+            "Expected {term}={name!r} to be one of the features {listed}.",
+            term=term,
+            name=name,
+            listed=listed(one.name for one in schema.features),
         )
     return found
 
@@ -654,7 +565,7 @@ def largest_scale(form: Form) -> float:
 
 
 def kept_promise(terms: Terms) -> tuple[float, float]:
-    """Return (ε, δ) that the noise of `moment` has to keep: a thousandth of δ is kept back."""
+    """Return (ε, δ) that the noise has to keep: a thousandth of δ is reserved."""
     return terms.epsilon, terms.delta * (1 - DISCRETE_SHARE)
 
 

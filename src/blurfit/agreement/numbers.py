@@ -10,8 +10,7 @@ every number is a multiple of a public power of two g, with discrete Gaussian no
 deviation s on these multiples. Rounding the k × k matrix of products moves two records apart by up
 to g·k ≤ ξΔ/2, and noise is calibrated for (1 + ξ)Δ, ξ = 2⁻¹¹ (`enlarged`). For g ≤ s/2⁹ and δ ≥
 10⁻³⁰ a thousandth of δ pays for discrete noise. With proofs the grid is coarser, g ≤ s/2⁵ and g ≤
-s√n/2¹¹, ξ = 2⁻⁷, and rounding is random. `input` pays besides for noise on its weights
-(`docs/theory/output-noise.md`).
+s√n/2¹¹, ξ = 2⁻⁷, and rounding is random.
 
 *Screening* (`docs/theory/screening.md`). Except with probability γ an honest submission has
 
@@ -42,14 +41,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from msgspec import Struct
 
-from blurfit.agreement.terms import LOSSES, LossName, Terms
+from blurfit.agreement.terms import Terms
 from blurfit.data import FloatArray, fixed
 from blurfit.errors import (
     InfeasibleError,
     InvalidValueError,
     NotCertifiedError,
-    nonnegative,
-    one_of,
     positive,
 )
 from blurfit.proofs.field import MODULUS
@@ -57,14 +54,9 @@ from blurfit.proofs.prio3 import Prio3, ShortVector, Xof
 from blurfit.schema.columns import Binary, Numeric, Question, TimeToEvent
 from blurfit.schema.schema import INTERCEPT, Schema, kind_of
 from blurfit.schema.table import listed
-from blurfit.theory.certified import spectrum_floor
 from blurfit.theory.gaussian import mu_of, shifted_energy_ceiling
-from blurfit.theory.input_calibration import InputCalibration
-from blurfit.theory.losses import LogisticLoss, SquaredLoss
 from blurfit.theory.moments import (
-    APPROXIMATIONS,
     BEYOND,
-    Approximation,
     MomentCalibration,
     Reach,
     ceiling,
@@ -77,23 +69,17 @@ if TYPE_CHECKING:
 ROUNDING = 2.0**-11  # ξ: bounds are enlarged by this share, which pays for rounding the record
 PROVED_ROUNDING = 2.0**-7  # ξ where submissions are proved to be short
 DISCRETE_SHARE = 1e-3  # of δ, kept back for noise that is discrete
-LATTICE_SHARE = {"moment": 0.0, "input": 2.0**-10}  # of ε, kept back for weights on a lattice
-_RESOLUTION = {"moment": 2.0**-10, "input": 2.0**-13}  # of the noise's deviation, at the coarsest
+_RESOLUTION = 2.0**-10  # of the noise's deviation, at the coarsest
 _SHARED_RESOLUTION = 2.0**-11  # of the noise, so that off the diagonal too 2¹⁰ steps are spanned
 _PROVED_RESOLUTION = 2.0**-5  # of the noise, if the sums' noise is as fine as this
 # The noise's deviation in steps, at least and at most. It stays below 2⁵² steps as long as it stays
 # below 128 deviations, and exceeds that with probability e^{-8192}; far finer than the grid, it
 # would hardly ever show.
 LEAST_RATIO, MOST_RATIO = 2.0**-10, 2.0**45
-_WEIGHT_RESOLUTION = 2.0**-20  # b₀, of the weight bound
-_ERRORS_IN_A_SCALE = 2.0**12  # times d/min(1, ε): how far errors of the weights are below b
-_REFUSED_AT_MOST = 1e-12, 1e-4  # by the screen: its probability, and its share of δ
 
 
 class Grid(Struct, frozen=True, forbid_unknown_fields=True):
-    """Steps, each a power of two: for `input` of q, of the noise on p, and of p̃, where
-    `dither` is finer than `linear`; for `moment` one step, of the products of z, three times.
-    """
+    """The step of the products of z, a power of two, which documents write three times."""
 
     quadratic: float
     linear: float
@@ -102,88 +88,58 @@ class Grid(Struct, frozen=True, forbid_unknown_fields=True):
     @classmethod
     def of(
         cls,
-        calibration: InputCalibration | MomentCalibration,
+        calibration: MomentCalibration,
         *,
         size: int,
         shared: bool = False,
         proofs: bool = False,
     ) -> "Grid":
-        """Return the coarsest grid that the calibration's budget for rounding allows.
-
-        `size` is d for `input`, and how many rows zzᵀ has for `moment`.
+        """Return the coarsest grid that the calibration's budget for rounding allows; zzᵀ has
+        `size` rows.
         """
-        most = _coarsest(calibration, size=size, shared=shared, proofs=proofs)
-        quadratic, linear, dither = map(power_of_two_below, most)
-        return cls(quadratic, linear, min(linear, dither))
+        step = power_of_two_below(_coarsest(calibration, size, shared=shared, proofs=proofs))
+        return cls(step, step, step)
 
     def verify(
         self,
-        calibration: InputCalibration | MomentCalibration,
+        calibration: MomentCalibration,
         *,
         size: int,
         shared: bool = False,
         proofs: bool = False,
     ) -> None:
-        """Refuse steps that are no powers of two, or coarser than the budget allows by more than
+        """Refuse a step that is no power of two, or coarser than the budget allows by more than
         rounding, which would cost privacy that nothing pays for; or absurdly fine.
 
         A 2⁻²⁴th beyond the budget is covered (`docs/theory/grid.md`).
         """
-        most = _coarsest(calibration, size=size, shared=shared, proofs=proofs)
-        quadratic, linear, dither = self.quadratic, self.linear, self.dither
-        alike = not isinstance(calibration, MomentCalibration) or quadratic == linear == dither
-        steps = (quadratic, most[0]), (linear, most[1]), (dither, min(linear, most[2]))
-        fits = [  # a power of two, at most so large and not far below, but for rounding
-            math.frexp(step)[0] == 0.5 and top / 2 * (1 - BEYOND) < step <= top * (1 + BEYOND)
-            for step, top in steps
-        ]
-        if not (alike and all(fits)):
+        most, step = _coarsest(calibration, size, shared=shared, proofs=proofs), self.quadratic
+        fits = math.frexp(step)[0] == 0.5 and most / 2 * (1 - BEYOND) < step <= most * (1 + BEYOND)
+        if not (fits and step == self.linear == self.dither):
             raise NotCertifiedError(
-                f"Expected a grid of powers of two, at most {most} and not far below, which "
-                f"follows from the noise, but {self} is stated. Do not send anything under this "
-                "agreement."
+                "Expected a grid of a power of two, at most {most} and not far below, which "
+                "follows from the noise, but {self} is stated. Do not send anything under this "
+                "agreement.",
+                most=most,
+                self=self,
             )
 
 
-def _coarsest(
-    calibration: InputCalibration | MomentCalibration, *, size: int, shared: bool, proofs: bool
-) -> tuple[float, float, float]:
-    """Return how large the three steps may be; `dither` no larger than `linear` besides."""
-    if isinstance(calibration, MomentCalibration):
-        rounding = PROVED_ROUNDING if proofs else ROUNDING
-        slack = rounding * calibration.reach.sums / (1 + rounding) / 2
-        coarse = _SHARED_RESOLUTION if shared else _RESOLUTION["moment"]
-        if proofs:
-            fine = _SHARED_RESOLUTION * math.sqrt(calibration.quorum)
-            coarse = min(_PROVED_RESOLUTION, fine)
-        step = min(slack / size, calibration.noise * coarse)
-        return step, step, step
-    errors = _ERRORS_IN_A_SCALE * size / min(1.0, calibration.model.epsilon)
-    finest = power_of_two_below(calibration.setting.ball * _WEIGHT_RESOLUTION)
-    return (
-        calibration.q_noise * _RESOLUTION["input"],
-        calibration.p_noise * _RESOLUTION["input"],
-        finest * _least_curvature(calibration) / errors,
-    )
+def _coarsest(calibration: MomentCalibration, size: int, *, shared: bool, proofs: bool) -> float:
+    """Return how large the step may be."""
+    rounding = PROVED_ROUNDING if proofs else ROUNDING
+    slack = rounding * calibration.reach.sums / (1 + rounding) / 2
+    coarse = _SHARED_RESOLUTION if shared else _RESOLUTION
+    if proofs:
+        fine = _SHARED_RESOLUTION * math.sqrt(calibration.quorum)
+        coarse = min(_PROVED_RESOLUTION, fine)
+    return min(slack / size, calibration.noise * coarse)
 
 
 def enlarged(reach: Reach, *, proofs: bool = False) -> Reach:
     """(1 + ξ) times as far: what noise is calibrated for, so that rounding is paid."""
     rounding = PROVED_ROUNDING if proofs else ROUNDING
     return Reach(*((1 + rounding) * one for one in reach))
-
-
-def weight_scale(calibration: InputCalibration, grid: Grid, count: int) -> float:
-    """b: the scale of the noise that weights from `count` people get, a power of two."""
-    d, setting = calibration.setting.dimension, calibration.setting
-    r_q = _screened(calibration, setting.q_bound, calibration.q_noise, grid.quadratic)
-    r_p = _screened(calibration, setting.p_bound, calibration.p_noise, grid.linear)
-    rounded = 2.0**-53 * count * (r_p + setting.ball * r_q**2) / _least_curvature(calibration)
-    errors = 2 * _ERRORS_IN_A_SCALE * math.sqrt(d) / min(1.0, calibration.model.epsilon)
-    return max(
-        power_of_two_below(setting.ball * _WEIGHT_RESOLUTION),
-        2 * power_of_two_below(errors * rounded),
-    )
 
 
 def promised_in_all(kept: float, kept_back: float) -> float:
@@ -200,36 +156,6 @@ def power_of_two_below(value: float) -> float:
     return math.ldexp(0.5, math.frexp(value)[1])
 
 
-def _screened(calibration: InputCalibration, bound: float, noise: float, step: float) -> float:
-    """Return r ≥ the norm beyond which the screen refuses a blurred q or p.
-
-    ‖v + noise‖ ≤ ‖v‖ + noise·χ_d, and χ_d > √d + t has a probability below e^{−t²/2}.
-    """
-    d, n, model = calibration.setting.dimension, calibration.setting.quorum, calibration.model
-    probability, share = _REFUSED_AT_MOST
-    odds = (
-        math.log(n / (share * model.delta)) + model.epsilon + math.log1p(math.exp(-model.epsilon))
-    )
-    t = math.sqrt(2 * (math.log(2) + max(-math.log(probability), odds) + 1))
-    return bound + noise * (math.sqrt(d) + t) + step * math.sqrt(d)
-
-
-def _least_curvature(calibration: InputCalibration) -> float:
-    """κ ≤ λ_min(A + Δ_in·I), for any records: the noise's own spectrum, and the ridge."""
-    setting, paid = calibration.setting, 0.0
-    if calibration.shares is not None:
-        paid = calibration.shares.spectrum  # for a negative ridge the theorem has paid already
-    probability = paid or DISCRETE_SHARE / 2 * calibration.model.delta
-    floor = spectrum_floor(calibration.q_noise, setting.dimension, setting.quorum, probability)
-    if floor + calibration.ridge <= 0:
-        raise InfeasibleError(
-            f"Expected a larger quorum than {setting.quorum}: with so few records the noise may "
-            "leave a direction without curvature, and the weights could betray the grid of the "
-            "noise. mechanism='moment' works with any."
-        )
-    return floor + calibration.ridge
-
-
 _LEAST_WEIGHT, _LARGEST_WEIGHT = 1e-3, 1e3
 
 
@@ -237,15 +163,13 @@ _LEAST_WEIGHT, _LARGEST_WEIGHT = 1e-3, 1e3
 class NumberRun:
     """A run of the numbers that are sent, all on one grid.
 
-    `deviations` are those of one contributor's noise, a multiple of `step`; numbers are rounded to
-    it `toward_zero`, `at_random` or to the nearest, and end up on multiples of `fine` if they are
-    dithered. `counts` is how often a number counts in the squared norm: twice off the diagonal.
+    `deviations` are those of one contributor's noise; numbers are rounded to multiples of `step`
+    `at_random` or to the nearest. `counts` is how often a number counts in the squared norm: twice
+    off the diagonal.
     """
 
     numbers: slice
     step: float
-    fine: float
-    toward_zero: bool
     deviations: FloatArray
     counts: FloatArray
     bound: float  # on the norm of the exact numbers
@@ -254,37 +178,6 @@ class NumberRun:
     def __post_init__(self) -> None:
         for shared in (self.deviations, self.counts):  # among all who read the same agreement
             fixed(shared)
-
-
-class Objective(Struct, frozen=True, forbid_unknown_fields=True):
-    """What the one model of `input` minimises: a loss as a quadratic, and l1·‖w‖₁ + ½l2·‖w‖²."""
-
-    loss: LossName
-    approximation: Approximation
-    l1: float
-    l2: float
-
-    def verify(self, schema: Schema) -> None:
-        """Refuse a loss that does not fit the target."""
-        one_of(LOSSES, loss=self.loss)
-        one_of(APPROXIMATIONS, approximation=self.approximation)
-        nonnegative(l1=self.l1, l2=self.l2)
-        if (self.loss == "logistic") != schema.is_label:
-            raise InfeasibleError(
-                f"Expected loss={self.loss!r} to fit the target {schema.target.name!r}: 'logistic' "
-                "learns a label (binary, or a number with `above`), 'squared' a number."
-            )
-
-    @property
-    def penalised(self) -> bool:
-        """Whether the model is drawn away from the one that fits best."""
-        return self.l1 > 0 or self.l2 > 0
-
-    def function(self, weight_bound: float | None) -> SquaredLoss | LogisticLoss:
-        """Encoded records lie in the unit ball, encoded targets in [−1, 1]."""
-        if self.loss == "squared":
-            return SquaredLoss(feature_bound=1.0, target_bound=1.0)
-        return LogisticLoss(1.0, self.approximation, weight_bound)
 
 
 def multiplied(schema: Schema, agreed: Any) -> tuple[Question, ...]:
@@ -345,8 +238,9 @@ class PublicWeights:
             missing = {one.name for one in asked} ^ set(terms.weights)
             if missing:
                 raise InvalidValueError(
-                    f"Expected weights for each of {listed(one.name for one in asked)}, and no "
-                    f"others; {listed(sorted(missing))} differ."
+                    "Expected weights for each of {listed}, and no others; {listed_2} differ.",
+                    listed=listed(one.name for one in asked),
+                    listed_2=listed(sorted(missing)),
                 )
             columns = tuple(float(terms.weights[one.name]) for one in asked)
             size = math.sqrt(math.fsum(weight**2 for weight in columns))
@@ -361,8 +255,11 @@ class PublicWeights:
             positive(weight=weight)
             if not _LEAST_WEIGHT <= weight <= _LARGEST_WEIGHT:
                 raise InvalidValueError(
-                    f"Expected weight={weight!r} between {_LEAST_WEIGHT:g} and "
-                    f"{_LARGEST_WEIGHT:g}: only their ratios matter."
+                    "Expected weight={weight!r} between {least_weight:g} and "
+                    "{largest_weight:g}: only their ratios matter.",
+                    weight=weight,
+                    least_weight=_LEAST_WEIGHT,
+                    largest_weight=_LARGEST_WEIGHT,
                 )
 
     def to_dict(self, asked: Sequence[Question]) -> dict[str, float]:
@@ -376,7 +273,9 @@ class PublicWeights:
         names = [INTERCEPT, *(one.name for one in asked)]
         if set(weights) != set(names):
             raise InvalidValueError(
-                f"Expected a weight for each of {listed(names)}, and got {listed(weights)}."
+                "Expected a weight for each of {listed}, and got {listed_2}.",
+                listed=listed(names),
+                listed_2=listed(weights),
             )
         constant, *columns = (weights[name] for name in names)
         return cls(constant, tuple(columns))
@@ -399,15 +298,12 @@ def radii(agreement: "Agreement") -> tuple[float, ...]:
 def records_worth(agreement: "Agreement") -> float:
     """Return how many honest records, each at its farthest, one submission that passes stands for.
 
-    Sums of `input` are of q̃q̃ᵀ and p̃, so q̃ counts by its square. Shares are not seen by anybody
-    who could measure them: without proofs there is no bound.
+    Shares are not seen by anybody who could measure them: without proofs there is no bound.
     """
     if agreement.databases and not agreement.proofs:
         return math.inf
-    reach = [
-        radius / part.bound for radius, part in zip(radii(agreement), agreement.parts, strict=True)
-    ]
-    return max(reach[0] ** 2, *reach) if len(reach) > 1 else reach[0]
+    (radius,), (part,) = radii(agreement), agreement.parts
+    return radius / part.bound
 
 
 def _radius(part: NumberRun, gamma: float) -> float:
@@ -460,9 +356,10 @@ class Proving:
         (part,), (radius,) = agreement.parts, radii(agreement)
         if refusal_probability(agreement) < _LEAST_PROBABILITY:
             raise InfeasibleError(
-                f"Expected no proofs with epsilon={agreement.epsilon:g}: with so large an "
+                "Expected no proofs with epsilon={epsilon:g}: with so large an "
                 "epsilon nothing can be refused for its length. Choose a smaller epsilon, or "
-                "propose the agreement with proofs=False."
+                "propose the agreement with proofs=False.",
+                epsilon=agreement.epsilon,
             )
         doubt = _DOUBT if proposed else _DOUBT_OF_READERS
         reach, scale = _rounded(radius / part.step, doubt), 1
@@ -478,8 +375,10 @@ class Proving:
         )
         if found.soundness > SOUNDNESS:
             raise InfeasibleError(
-                f"Expected fewer numbers than {circuit.length} with proofs: a lie could be "
-                f"believed with probability 2**{found.soundness:.1f}. Ask fewer questions."
+                "Expected fewer numbers than {length} with proofs: a lie could be "
+                "believed with probability 2**{soundness:.1f}. Ask fewer questions.",
+                length=circuit.length,
+                soundness=found.soundness,
             )
         return found
 
@@ -511,8 +410,9 @@ def _rounded(reach: float, doubt: float) -> int:
     units = reach / unit
     if abs(units - round(units)) < doubt:
         raise InfeasibleError(
-            f"Expected a radius that every computer rounds alike, and {reach!r} steps is too close "
-            "to where that changes. Propose the agreement with a quorum that is larger by one."
+            "Expected a radius that every computer rounds alike, and {reach!r} steps is too close "
+            "to where that changes. Propose the agreement with a quorum that is larger by one.",
+            reach=reach,
         )
     return math.ceil(units) * unit
 

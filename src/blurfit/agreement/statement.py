@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from blurfit.agreement.numbers import DISCRETE_SHARE, LATTICE_SHARE, promised_in_all
+from blurfit.agreement.numbers import DISCRETE_SHARE, promised_in_all
 from blurfit.data import FloatArray, html_table
 from blurfit.errors import axes
 from blurfit.theory.gaussian import epsilon_of
@@ -99,7 +99,7 @@ class Promise:
         models: int,
     ) -> "Promise":
         """Return the promise of a release; `quorum` and `local` are those of all waves."""
-        caveats = tuple(dict.fromkeys((*caveats, *caveats_of(agreement))))
+        caveats = tuple(dict.fromkeys(caveats))
         if caveats:
             condition = f"Nothing is promised. {' '.join(caveats)}"
         else:
@@ -107,7 +107,7 @@ class Promise:
         one, shown = agreement.calibration.model, None if caveats else local
         # what the division among several models and their product round off is put back
         together = models * (1 - 1e-14) if models > 1 else 1.0
-        epsilon = promised_in_all(together * one.epsilon, LATTICE_SHARE[agreement.mechanism])
+        epsilon = promised_in_all(together * one.epsilon, 0.0)
         delta = min(1.0, promised_in_all(together * one.delta, DISCRETE_SHARE))
         return cls(
             epsilon=None if caveats else epsilon,
@@ -186,10 +186,6 @@ _RELATION: dict[Neighbours, str] = {
     "replace": "one person's record were replaced by any other",
     "zero-out": "one person's answers were blanked out, while they still count",
 }
-UNPROVED = (
-    "NOT PROVED: the noise follows rule='published', as the paper prints it, which does not follow "
-    "from its proof. For experiments only; use rule='certified' for real people."
-)
 OPEN_TO_ANYONE = (
     "Anyone may take part, as often as they like, so nobody can tell how many of the submissions "
     "are honest people's."
@@ -201,11 +197,6 @@ LOT_IN_WORDS: "dict[Admission, str]" = {
     "anyone": "Everybody's own coin decides which group they are in. Nobody can check a coin: "
     "whoever lies can choose their group, and many who lie can be in the same one.",
 }
-
-
-def caveats_of(agreement: "Agreement") -> tuple[str, ...]:
-    """Return why an agreement promises nothing, where that is so."""
-    return () if agreement.calibration.model.proved else (UNPROVED,)
 
 
 def coded_in_words(agreement: "Agreement") -> dict[str, str]:
@@ -398,7 +389,7 @@ def submission_power(alpha: FloatArray, mu: float) -> FloatArray:
 
 def as_html(agreement: "Agreement") -> str:
     """Return what is asked, sent and promised, as a table for a notebook."""
-    local, caveats = agreement.calibration.local, caveats_of(agreement)
+    local = agreement.calibration.local
     promised = [
         ("what is published", _numbers(agreement)),
         ("needs", f"{agreement.honest:,} honest contributors"),
@@ -406,9 +397,9 @@ def as_html(agreement: "Agreement") -> str:
     ]
     rows = [
         ("asked", ", ".join(one.name for one in agreement.schema.asked)),
-        ("sent", f"{agreement.width:,} blurred numbers a person, once ({agreement.mechanism})"),
+        ("sent", f"{agreement.width:,} blurred numbers a person, once"),
         *coded_in_words(agreement).items(),
-        *([("nothing is promised", " ".join(caveats))] if caveats else promised),
+        *promised,
         ("fingerprint", agreement.fingerprint),
     ]
     return html_table(["agreement", ""], rows)
@@ -418,14 +409,12 @@ def plot(agreement: "Agreement", ax: Any = None) -> Any:
     """Draw both curves into `ax`, or into a figure of its own; the axes are returned."""
     ax = axes(ax, 5, 5)
     alpha, mu = np.linspace(0, 1, 501), agreement.calibration.local.mu
-    title = "Nothing is promised"
+    title = "How well one answer could be told from another"
     ax.plot(alpha, alpha, color="grey", linestyle=":", label="guessing")
-    if not caveats_of(agreement):
-        title = "How well one answer could be told from another"
-        submission = f"{_who_sees(agreement)}, μ ≤ {at_most(mu, 3)}"
-        ax.plot(alpha, submission_power(alpha, mu), label=submission)
-        readers = readers_power(alpha, agreement.epsilon, agreement.delta)
-        ax.plot(alpha, readers, label=f"what is published, {_numbers(agreement)}")
+    submission = f"{_who_sees(agreement)}, μ ≤ {at_most(mu, 3)}"
+    ax.plot(alpha, submission_power(alpha, mu), label=submission)
+    readers = readers_power(alpha, agreement.epsilon, agreement.delta)
+    ax.plot(alpha, readers, label=f"what is published, {_numbers(agreement)}")
     wrong, right = "wrong, if the answer is the first", "right, if it is the second, at most"
     ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", xlabel=wrong, ylabel=right, title=title)
     ax.legend(loc="lower right", fontsize="small")

@@ -23,14 +23,8 @@ import msgspec
 from msgspec import Meta, Struct
 
 from blurfit import errors
-from blurfit.theory.moments import (
-    APPROXIMATIONS,
-    NEIGHBOURS,
-    RULES,
-    Approximation,
-    Neighbours,
-    Rule,
-)
+from blurfit.theory.moments import NEIGHBOURS, Neighbours
+from blurfit.wording import Series
 
 if TYPE_CHECKING:
     from blurfit.agreement.agreement import Agreement
@@ -62,18 +56,21 @@ class Database(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=Tr
     def __post_init__(self) -> None:
         if not (isinstance(self.name, str) and 0 < len(self.name.strip()) <= _LARGEST_NAME):
             raise errors.InvalidValueError(
-                f"Expected name={self.name!r} to say who runs a database, in 1 to {_LARGEST_NAME} "
-                "characters."
+                "Expected name={name!r} to say who runs a database, in 1 to {largest_name} "
+                "characters.",
+                name=self.name,
+                largest_name=_LARGEST_NAME,
             )
         if not self.name.isprintable() or self.name != self.name.strip():
             raise errors.InvalidValueError(
-                f"Expected name={self.name!r} to be one line without spaces around it."
+                "Expected name={name!r} to be one line without spaces around it.", name=self.name
             )
         if not isinstance(self.url, str) or not _is_origin(self.url):
             raise errors.InvalidValueError(
-                f"Expected url={self.url!r} to be an origin such as https://first.example: https, "
+                "Expected url={url!r} to be an origin such as https://first.example: https, "
                 "a host in lower case and perhaps a port (http only for this machine itself). "
-                "Otherwise somebody who listens on the way could put the shares together."
+                "Otherwise somebody who listens on the way could put the shares together.",
+                url=self.url,
             )
         if self.key is not None:
             from blurfit.messages.submissions import require_key
@@ -87,8 +84,9 @@ def require_two(databases: Sequence[Database]) -> None:
     if not len(databases) == len(names) == len(urls) == 2:
         raise errors.InvalidValueError(
             "Expected two databases of different names and addresses, and got "
-            f"{[(one.name, one.url) for one in databases]}: whoever has both shares has "
-            "the blurred record."
+            "{databases}: whoever has both shares has "
+            "the blurred record.",
+            databases=[(one.name, one.url) for one in databases],
         )
     keys = [one.key for one in databases]
     if keys != [None, None] and (None in keys or keys[0] == keys[1]):
@@ -115,15 +113,19 @@ def refuse_unless_shareable(
         least *= calibration.quorum**0.5
     if least < LEAST_NOISE * step:
         raise errors.InfeasibleError(
-            f"Expected the noise {least:.4g} to span {LEAST_NOISE:g} steps of {step:.4g}. Propose "
-            "the agreement again: its grid is too coarse for sharing."
+            "Expected the noise {least:.4g} to span {least_noise:g} steps of {step:.4g}. Propose "
+            "the agreement again: its grid is too coarse for sharing.",
+            least=least,
+            least_noise=LEAST_NOISE,
+            step=step,
         )
     largest = largest_steps(calibration, grid, scale)
     if largest * MOST_CONTRIBUTORS >= 2.0**63:
         raise errors.InfeasibleError(
             "Expected a blurred number to stay below 2**31 steps, so that 2**32 contributors "
-            f"cannot overflow, but it may have {largest:.4g}: the noise is too large for its grid. "
-            "Leave local_epsilon out, or raise it: neither of the two sees a submission anyway."
+            "cannot overflow, but it may have {largest:.4g}: the noise is too large for its grid. "
+            "Leave local_epsilon out, or raise it: neither of the two sees a submission anyway.",
+            largest=largest,
         )
 
 
@@ -166,16 +168,22 @@ def require_rules(agreed: Any, *, waves: bool = False) -> None:
     for name in ("database_noise", "diaries", "proofs"):
         value = getattr(agreed, name)
         if type(value) is not bool and (name, value) != ("proofs", None):
-            raise errors.InvalidValueError(f"Expected {name}={value!r} to be true or false.")
+            raise errors.InvalidValueError(
+                "Expected {name}={value!r} to be true or false.", name=name, value=value
+            )
     if agreed.delta < LEAST_DELTA:
         raise errors.InvalidValueError(
-            f"Expected delta={agreed.delta!r} to be at least {LEAST_DELTA:g}: noise from a "
-            "cipher's bits cannot promise less."
+            "Expected delta={delta!r} to be at least {least_delta:g}: noise from a "
+            "cipher's bits cannot promise less.",
+            delta=agreed.delta,
+            least_delta=LEAST_DELTA,
         )
     if agreed.database_noise and agreed.epsilon > MOST_EPSILON_BEHIND_NOISE:
         raise errors.InvalidValueError(
-            f"Expected epsilon={agreed.epsilon!r} to be at most {MOST_EPSILON_BEHIND_NOISE:g} with "
-            "database_noise: a larger one promises nothing that noise could keep."
+            "Expected epsilon={epsilon!r} to be at most {most_epsilon_behind_noise:g} with "
+            "database_noise: a larger one promises nothing that noise could keep.",
+            epsilon=agreed.epsilon,
+            most_epsilon_behind_noise=MOST_EPSILON_BEHIND_NOISE,
         )
     if agreed.databases:
         require_two(agreed.databases)
@@ -191,96 +199,68 @@ def require_together(
     Terms have no schema, so whoever knows one gives its `target`; `served` says that a store is to
     collect it.
     """
-    by_input, proofs = agreed.mechanism == "input", bool(agreed.proofs)
+    proofs = bool(agreed.proofs)
     target = target or getattr(getattr(agreed, "schema", None), "target", None)
     exits = getattr(target, "kind", None) == "exit"  # by its word: `--help` waits for no columns
     coded = agreed.groups is not None or agreed.weighting is not None
     for together, reason in (
         (
-            by_input and served,
-            "mechanism='moment' at a service: what an `input` agreement promises rests on a proof "
-            "that no page can check, and its sums may not be shown. Collect it in files (`blurfit "
-            "contribute --out`, `blurfit learn`).",
-        ),
-        (
-            by_input and waves,
-            "mechanism='moment' for waves: they learn from sums that are published.",
-        ),
-        (
-            by_input and agreed.databases,
-            "mechanism='moment' with two databases: only what adds can be shared.",
-        ),
-        (
-            by_input and agreed.database_noise,
-            "no database_noise with mechanism='input': its sums are not shown.",
-        ),
-        (
-            by_input and agreed.diaries,
-            "mechanism='moment' with diaries: a mean of the products of several rows is what it "
-            "sends of one, and a mean of their q is not.",
-        ),
-        (
             proofs and not agreed.databases,
-            "two databases with proofs=True: one database sees how long a submission is.",
+            "Expected two databases with proofs=True: one database sees how long a submission is.",
         ),
         (
             proofs and waves,
-            "no proofs with waves: between two databases they exist for one wave alone, so far. "
-            "Propose one wave, or leave proofs out: then nothing limits what one contributor who "
-            "lies can do to the model.",
+            "Expected no proofs with waves: between two databases they exist for one wave alone, "
+            "so far. Propose one wave, or leave proofs out: then nothing limits what one "
+            "contributor who lies can do to the model.",
         ),
-        (exits and by_input, "mechanism='moment' with a time to an event as the target."),
         (
             exits and agreed.groups is not None,
-            "no groups with a time to an event as the target: curves by group follow from "
-            "features.",
+            "Expected no groups with a time to an event as the target: curves by group follow "
+            "from features.",
         ),
         (
             exits and agreed.weighting is not None,
-            "no weighting with a time to an event as the target.",
+            "Expected no weighting with a time to an event as the target.",
         ),
         (
             exits and proofs,
-            "no proofs with a time to an event as the target: they are about products of answers.",
+            "Expected no proofs with a time to an event as the target: they are about products of "
+            "answers.",
         ),
         (
             exits and getattr(agreed, "wave", None) is not None,
-            "one wave for a time to an event as the target: additive hazards, curves and tests "
-            "follow from it.",
+            "Expected one wave for a time to an event as the target: additive hazards, curves and "
+            "tests follow from it.",
         ),
         (
             exits and served and agreed.diaries,
-            "no diaries with a time to an event at a service: its page asks for one exit. Collect "
-            "several spells of a person in files (`blurfit contribute --person`).",
+            "Expected no diaries with a time to an event at a service: its page asks for one "
+            "exit. Collect several spells of a person in files (`blurfit contribute --person`).",
         ),
         (
             coded and waves,
-            "no groups and no weighting with waves: a wave's map is for everybody alike, and says "
-            "nothing of groups or weights. Propose one wave.",
-        ),
-        (
-            coded and by_input,
-            "mechanism='moment' with groups or weighting: they are read from the products of all "
-            "columns.",
+            "Expected no groups and no weighting with waves: a wave's map is for everybody alike, "
+            "and says nothing of groups or weights. Propose one wave.",
         ),
         (
             agreed.overlap != 0 and agreed.groups is None,
-            "groups with overlap: it is how far their codes overlap.",
+            "Expected groups with overlap: it is how far their codes overlap.",
         ),
         (
             agreed.factors and agreed.weighting is None,
-            "weighting with factors: it names the question whose levels they belong to.",
+            "Expected weighting with factors: it names the question whose levels they belong to.",
         ),
     ):
         if together:
-            raise errors.InfeasibleError(f"Expected {reason}")
+            raise errors.InfeasibleError(reason)
 
 
 def _require_signing_keys(keys: Any, *, databases: tuple[Database, ...]) -> None:
     """Refuse what are no public keys, and more or fewer of them than databases that sign."""
     if not isinstance(keys, tuple | list):  # null would be a second text for none
         raise errors.InvalidValueError(
-            f"Expected signing_keys={keys!r} to be a list of public keys."
+            "Expected signing_keys={keys!r} to be a list of public keys.", keys=keys
         )
     if not keys:
         return
@@ -291,18 +271,16 @@ def _require_signing_keys(keys: Any, *, databases: tuple[Database, ...]) -> None
     wanted = max(1, len(databases))
     if len(set(keys)) != len(keys) or len(keys) != wanted:
         raise errors.InvalidValueError(
-            f"Expected {wanted} different signing_keys, one for each database in their order, and "
-            f"got {len(keys)}."
+            "Expected {wanted} different signing_keys, one for each database in their order, and "
+            "got {keys_count}.",
+            wanted=wanted,
+            keys_count=len(keys),
         )
 
 
-Mechanism = Literal["moment", "input"]
-MECHANISMS: tuple[Mechanism, ...] = ("moment", "input")
 Admission = Literal["invited", "anyone"]
 ADMISSIONS: tuple[Admission, ...] = ("invited", "anyone")
 Factors = tuple[tuple[str, float], ...]  # a level, and the weight of whoever has it
-LossName = Literal["squared", "logistic"]
-LOSSES: tuple[LossName, ...] = ("squared", "logistic")
 COLLUDERS, MOST_COLLUDERS = 0.1, 0.5  # of the people of any wave
 
 
@@ -333,10 +311,10 @@ LATER_TERMS: tuple[str, ...] = LaterTerms.__struct_fields__
 
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The promise, for whom, and by which mechanism.
+    """The promise, and for whom.
 
-    >>> Terms(epsilon=1, delta=1e-6, quorum=5000).mechanism
-    'moment'
+    >>> Terms(epsilon=1, delta=1e-6, quorum=5000).neighbours
+    'replace'
     """
 
     epsilon: Annotated[float, Meta(description="ε of everything that is published.")]
@@ -348,13 +326,6 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             "them wait for, colluders included."
         ),
     ]
-    mechanism: Annotated[
-        Mechanism,
-        Meta(
-            description="moment: blurred sums, from which any number of models follow; input: one "
-            "model, from fewer numbers per person."
-        ),
-    ] = "moment"
     neighbours: Annotated[
         Neighbours,
         Meta(
@@ -381,7 +352,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         Meta(
             description="The database adds noise of its own, once, so that the promise to readers "
             "holds even if every other contributor lies. It doubles the variance; two databases "
-            "triple it. (moment)"
+            "triple it."
         ),
     ] = False
     colluders: Annotated[
@@ -403,29 +374,28 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         str | None,
         Meta(
             description="A question with levels, by which sums are kept apart: a model in each "
-            "group, and differences between groups. Which group somebody is in stays private. "
-            "(moment)"
+            "group, and differences between groups. Which group somebody is in stays private."
         ),
     ] = None
     overlap: Annotated[
         float,
         Meta(
             description="With groups: 0 is best for each group and for differences, 0.5 for a "
-            "model of everybody together, from four groups on. (moment)"
+            "model of everybody together, from four groups on."
         ),
     ] = 0.0
     weighting: Annotated[
         str | None,
         Meta(
             description="The question that gives each person's weight in all sums: a number from "
-            "0, divided by its upper bound, or levels with factors. (moment)"
+            "0, divided by its upper bound, or levels with factors."
         ),
     ] = None
     factors: Annotated[
         Factors,
         Meta(
             description="With weighting by a question with levels: the weight of each level, from "
-            "0 to 1. (moment)"
+            "0 to 1."
         ),
     ] = ()
     signing_keys: Annotated[
@@ -439,37 +409,14 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         bool,
         Meta(
             description="A person may have several rows, whose mean is sent: one submission, with "
-            "the noise of one row, and a promise for all of them together. (moment)"
+            "the noise of one row, and a promise for all of them together."
         ),
     ] = False
-    constant: Annotated[
-        float | None, Meta(description="Public weight of the intercept. (moment)")
-    ] = None
+    constant: Annotated[float | None, Meta(description="Public weight of the intercept.")] = None
     weights: Annotated[
         dict[str, float] | None,
-        Meta(description="Public weight of each column, by its name. (moment)"),
+        Meta(description="Public weight of each column, by its name."),
     ] = None
-    loss: Annotated[LossName | None, Meta(description="Default: by the target's kind. (input)")] = (
-        None
-    )
-    approximation: Annotated[
-        Approximation, Meta(description="The parabola that stands for the logistic loss. (input)")
-    ] = "taylor"
-    rule: Annotated[
-        Rule, Meta(description="certified is proved; published is what the paper prints. (input)")
-    ] = "certified"
-    weight_bound: Annotated[
-        float | None, Meta(description="η, a bound on the model's ‖w‖. (input, which needs it)")
-    ] = None
-    l1: Annotated[float, Meta(description="Weight of ‖w‖₁. (input)")] = 0.0
-    l2: Annotated[float, Meta(description="Weight of ½‖w‖². (input)")] = 0.0
-    split: Annotated[float | None, Meta(description="The determinant's share of ε. (input)")] = None
-    local_share: Annotated[
-        float | None, Meta(description="The share of a submission's μ² spent on q. (input)")
-    ] = None
-    debias: Annotated[
-        bool, Meta(description="Take back the curvature that the noise adds. (input)")
-    ] = True
 
     def __post_init__(self) -> None:
         errors.positive(epsilon=self.epsilon)
@@ -477,30 +424,20 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         errors.whole(quorum=self.quorum)
         if self.quorum >= 2**53:
             raise errors.InvalidValueError(
-                f"Expected quorum={self.quorum} below 2**53, which every party can represent."
+                "Expected quorum={quorum} below 2**53, which every party can represent.",
+                quorum=self.quorum,
             )
-        errors.one_of(MECHANISMS, mechanism=self.mechanism)
         errors.one_of(NEIGHBOURS, neighbours=self.neighbours)
-        errors.one_of(RULES, rule=self.rule)
-        errors.one_of(APPROXIMATIONS, approximation=self.approximation)
-        errors.nonnegative(l1=self.l1, l2=self.l2)
-        if self.loss is not None:
-            errors.one_of(LOSSES, loss=self.loss)
-        for name in ("local_epsilon", "local_delta", "constant", "weight_bound", "split"):
+        for name in ("local_epsilon", "local_delta", "constant"):
             if (value := getattr(self, name)) is not None:
                 errors.finite(**{name: value})
         require_rules(self)
         if self.colluders is not None and not 0 <= self.colluders <= MOST_COLLUDERS:
             raise errors.InvalidValueError(
-                f"Expected colluders={self.colluders!r} to be a share from 0 to {MOST_COLLUDERS}."
+                "Expected colluders={colluders!r} to be a share from 0 to {most_colluders}.",
+                colluders=self.colluders,
+                most_colluders=MOST_COLLUDERS,
             )
-        for name, default in TERMS_OF_THE_OTHER[self.mechanism].items():
-            if getattr(self, name) != default:
-                raise errors.InvalidValueError(
-                    f"Expected no {name}={getattr(self, name)!r} with mechanism="
-                    f"{self.mechanism!r}: it has no such term."
-                    + (" Penalties are chosen afterwards." if name in ("l1", "l2") else "")
-                )
 
     @classmethod
     def of(cls, **choices: Any) -> "Terms":
@@ -518,7 +455,9 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             return cls(**plain)
         except TypeError as error:
             raise errors.InvalidValueError(
-                f"Expected terms among {', '.join(cls.__struct_fields__)}: {error}."
+                "Expected terms among {struct_fields}: {error}.",
+                struct_fields=Series(cls.__struct_fields__),
+                error=error,
             ) from error
 
     @property
@@ -537,17 +476,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, bool | str | list | tuple):
         return value
     return value.item() if hasattr(value, "item") else value
-
-
-_DEFAULTS = dict(zip(Terms.__struct_fields__[3:], Terms.__struct_defaults__, strict=True))
-INPUT_TERMS, _MOMENT_TERMS = (
-    {name: _DEFAULTS[name] for name in names.split()}
-    for names in (
-        "loss rule weight_bound l1 l2 split local_share approximation",
-        "constant weights database_noise diaries groups overlap weighting factors",
-    )
-)
-TERMS_OF_THE_OTHER: dict[Mechanism, dict[str, Any]] = {
-    "input": _MOMENT_TERMS,
-    "moment": INPUT_TERMS,
-}

@@ -16,7 +16,6 @@ from rich.text import Text
 import blurfit as bf
 from blurfit.agreement import statement
 from blurfit.agreement.numbers import PROVED_IN_WORDS, ProofCosts, records_worth
-from blurfit.agreement.terms import Mechanism
 from blurfit.schema.schema import asked_in_words
 from blurfit.theory.moments import at_most, variance_factor
 from blurfit.theory.planning import information
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from blurfit.forecast.sweep import Case, Forecast
 
 
-Calibration = bf.InputCalibration | bf.MomentCalibration
 Row = tuple[str, str, str]
 WEAK_EPSILON = 5.0  # beyond which anything may be 148 times as likely
 LITTLE_INFORMATION = 10.0  # ψ below which the noise leaves little of most effects
@@ -43,15 +41,10 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], title: str = "") -
     return found
 
 
-def calibration_report(calibration: Calibration) -> RenderableType:
+def calibration_report(calibration: bf.MomentCalibration) -> RenderableType:
     """Show noise, promises and costs: a table, and a sentence for each promise."""
-    claim = calibration.local_claim if isinstance(calibration, bf.InputCalibration) else None
-    claims: list[Row] = []
-    if claim is not None:  # what the paper says of one submission, where its rule is computed
-        meaning = f"the paper's ε for a submission at δ = {claim.delta:g}"
-        claims = [("Corollary 1", f"{claim.epsilon:.6g}", meaning)]
     return Group(
-        _noise_table(calibration, claims),
+        _noise_table(calibration, []),
         Text(_promise(calibration, calibration.model)),
         Text(_submission(calibration)),
     )
@@ -88,13 +81,9 @@ def agreement_report(agreement: "bf.Agreement") -> RenderableType:
         Text(f"Asked: {asked}."),
         _noise_table(calibration, [sent, *own]),
     ]
-    if caveats := statement.caveats_of(agreement):
-        parts.append(Text(f"Nothing is promised. {' '.join(caveats)}"))
-    else:
-        mu = calibration.mu if isinstance(calibration, bf.MomentCalibration) else None
-        promised = _promise(calibration, stated, diaries=agreement.diaries)
-        parts.append(Text(f"{promised} {statement.premise_in_words(agreement)}"))
-        parts.append(Text(statement.guesses_in_words(stated, mu, "what is published")))
+    promised = _promise(calibration, stated, diaries=agreement.diaries)
+    parts.append(Text(f"{promised} {statement.premise_in_words(agreement)}"))
+    parts.append(Text(statement.guesses_in_words(stated, calibration.mu, "what is published")))
     worth = records_worth(agreement)
     bound = f"at most as far as {worth:,.3g} honest ones: longer submissions are refused."
     if math.isinf(worth):
@@ -105,7 +94,7 @@ def agreement_report(agreement: "bf.Agreement") -> RenderableType:
         parts.append(Text(statement.together_in_words(calibration.local)))
         if agreement.proofs:
             parts.append(Text(f"{PROVED_IN_WORDS} {ProofCosts.of(agreement).in_words()}"))
-    elif not caveats:
+    else:
         alone = statement.guesses_from_submission(calibration.local)
         parts.append(Text(f"{_submission(calibration)} {alone}"))
     parts += [
@@ -123,24 +112,20 @@ def doubts(agreement: "bf.Agreement") -> list[str]:
     """Return what makes little sense in an agreement that is otherwise in order."""
     found = []
     epsilon, delta, quorum = agreement.epsilon, agreement.delta, agreement.quorum
-    promised = not statement.caveats_of(agreement)
-    if promised and epsilon > WEAK_EPSILON:
+    if epsilon > WEAK_EPSILON:
         times = f"{math.exp(epsilon):,.0f}" if epsilon < 20 else "any number of"
         found.append(
             f"ε = {epsilon:g} promises little: any conclusion about a person may become {times} "
             "times as likely. An ε of 1 or 2 is usual."
         )
-    if promised and delta * quorum > 1:
+    if delta * quorum > 1:
         found.append(
             f"δ = {delta:g} is more than one in {quorum:,}, the quorum: even publishing somebody's "
             "record would keep such a promise. A δ of 1e-6 or less is usual."
         )
     noise = agreement.calibration
     columns = sum(len(one.columns) for one in agreement.questions)
-    if (
-        isinstance(noise, bf.MomentCalibration)
-        and information(quorum, noise.mu, columns) < LITTLE_INFORMATION
-    ):
+    if information(quorum, noise.mu, columns) < LITTLE_INFORMATION:
         found.append(
             f"With {quorum:,} contributors the noise will hide most of what could be learned. "
             "Raise the quorum or ask fewer questions; `blurfit forecast` says what to expect."
@@ -171,56 +156,33 @@ def moments_report(moments: "bf.PublishedMoments") -> str:
     return f"{told}\n\n{head}\n{moments.correlations()}"
 
 
-def _noise_table(calibration: Calibration, more: list[Row]) -> Table:
+def _noise_table(calibration: bf.MomentCalibration, more: list[Row]) -> Table:
     """Show the noise, what else is told, and what it costs at most."""
-    costs: list[Row] = []
-    if isinstance(calibration, bf.InputCalibration):
-        title, loss = f"input perturbation, {calibration.rule}", calibration.loss
-        each = calibration.q_noise, calibration.p_noise
-        rows = [
-            ("σ_u", calibration.sigma_u, f"noise on all q together; {each[0]:.4g} on each"),
-            ("σ_b", calibration.sigma_b, f"noise on all p together; {each[1]:.4g} on each"),
-            ("Δ_in", calibration.ridge, "ridge that the database adds (negative: takes away)"),
-        ]
-        if loss is not None and calibration.split is not None:
-            rows += [
-                ("split", calibration.split, "share of ε for the determinant"),
-                ("J", loss.determinant_loss, "privacy loss of the determinant"),
-                ("S_w", loss.moving_sensitivity, "sensitivity of the gradient where w moves it"),
-            ]
-        if (risk := calibration.excess_risk) is not None:
-            meaning = "average loss above the best model's, at most, with probability 0.9, if "
-            costs = [("excess risk", f"{risk:.4g}", f"{meaning}unpenalised")]
-    else:
-        title = "moment perturbation, exact"
-        told = f"{calibration.noise:.4g} on each person's squares, 1/√2 of it on other products"
-        rows = [
-            ("σ", calibration.sigma, f"noise on the sums; {told}"),
-            ("Δ", calibration.reach.sums, "how far one person can move the sums"),
-            ("μ", calibration.mu, "exact Gaussian privacy of the sums, Δ/σ"),
-        ]
+    title = "moment perturbation, exact"
+    told = f"{calibration.noise:.4g} on each person's squares, 1/√2 of it on other products"
+    rows = [
+        ("σ", calibration.sigma, f"noise on the sums; {told}"),
+        ("Δ", calibration.reach.sums, "how far one person can move the sums"),
+        ("μ", calibration.mu, "exact Gaussian privacy of the sums, Δ/σ"),
+    ]
     found = Table("quantity", title=title, title_justify="left")
     found.add_column("value", justify="right")
     found.add_column("meaning", overflow="fold")
-    for part in ([(name, f"{value:.6g}", said) for name, value, said in rows], more + costs):
+    for part in ([(name, f"{value:.6g}", said) for name, value, said in rows], more):
         for row in part:
             found.add_row(*row)
         found.add_section()
     return found
 
 
-def _promise(calibration: Calibration, model: bf.ModelGuarantee, *, diaries: bool = False) -> str:
+def _promise(
+    calibration: bf.MomentCalibration, model: bf.ModelGuarantee, *, diaries: bool = False
+) -> str:
     condition = (
         f"if {statement.relation_in_words(model.neighbours, diaries=diaries)}, provided that at "
         f"least {calibration.quorum:,} honest records come in; for "
         f"{statement.releases_in_words(model)}."
     )
-    if isinstance(calibration, bf.InputCalibration) and not model.proved:
-        kept = calibration.kept
-        return (
-            f"The paper claims ({model.epsilon:g}, {model.delta:g}) for the model, which is NOT "
-            f"proved. Proved of the same noise is ({_numbers(kept)}), {condition}"
-        )
     return f"What is published is ({_numbers(model)})-differentially private {condition}"
 
 
@@ -228,7 +190,7 @@ def _numbers(model: "bf.ModelGuarantee") -> str:
     return f"{at_most(model.epsilon, 6)}, {at_most(model.delta, 6)}"
 
 
-def _submission(calibration: Calibration) -> str:
+def _submission(calibration: bf.MomentCalibration) -> str:
     local = calibration.local
     return (
         f"One submission by itself is Gaussian private with μ ≤ {at_most(local.mu)}: "
@@ -269,27 +231,22 @@ def plan_in_words(plan: "bf.Plan") -> str:
 
 def agreement_facts(agreement: "bf.Agreement") -> dict[str, Any]:
     """Return an agreement's facts for scripts."""
-    caveats = statement.caveats_of(agreement)
     return {
         "fingerprint": agreement.fingerprint,
-        "mechanism": agreement.mechanism,
-        "epsilon": None if caveats else agreement.epsilon,
-        "delta": None if caveats else agreement.delta,
-        "caveats": list(caveats),
+        "epsilon": agreement.epsilon,
+        "delta": agreement.delta,
         "neighbours": agreement.calibration.model.neighbours,
         "quorum": agreement.quorum,
         "trust": agreement.trust,
         "admission": agreement.admission,
         "database_noise": agreement.database_noise,
-        "condition": f"Nothing is promised. {' '.join(caveats)}"
-        if caveats
-        else statement.premise_in_words(agreement),
+        "condition": statement.premise_in_words(agreement),
         "liar_records": None if math.isinf(worth := records_worth(agreement)) else worth,
         "proofs": agreement.proofs,
         "numbers": agreement.width,
         "bytes": (agreement.share_layout("masked") if agreement.proofs else agreement.layout).size,
-        "local_epsilon": None if caveats else agreement.calibration.local.epsilon,
-        "local_delta": None if caveats else agreement.calibration.local.delta,
+        "local_epsilon": agreement.calibration.local.epsilon,
+        "local_delta": agreement.calibration.local.delta,
         "signing_keys": list(agreement.signing_keys),
     }
 
@@ -350,7 +307,7 @@ def forecast_report(
     """Answer what people ask first, then show the tables that the answers come from."""
     from blurfit.forecast.sweep import LEVEL
 
-    kinds = dict.fromkeys((one.mechanism, one.local_epsilon) for one in found.cases)
+    kinds = dict.fromkeys(one.local_epsilon for one in found.cases)
     nothing = "taking all coefficients for 0" if found.best == 0 else "always guessing the same"
     intro = Text(
         f"Error ({found.measure}) over that of the same people's model without privacy, with its "
@@ -358,7 +315,7 @@ def forecast_report(
         f"{number(found.best)}; {nothing}: {number(found.constant)}."
     )
     told = [*rows_in_words(found), *map(advice_in_words, advice), ""]
-    tables = [_errors(found, *kind) for kind in kinds]
+    tables = [_errors(found, kind) for kind in kinds]
     return Group(*answers(found, tolerance), *map(Text, told), intro, *tables)
 
 
@@ -368,7 +325,7 @@ def rows_in_words(found: "Forecast") -> list[str]:
     That is told for each ε and local target.
     """
     told = []
-    for (_, epsilon, local), cases in found.lines().items():
+    for (epsilon, local), cases in found.lines().items():
         known = [one for one in cases if one.rows_add_nothing is not None]
         if not known:
             continue
@@ -402,37 +359,30 @@ def number(value: float) -> str:
 
 
 def answers(found: "Forecast", tolerance: float) -> list[RenderableType]:
-    """Say how many are needed at which ε, by which mechanism, and what a local target costs."""
+    """Say how many are needed at which ε, and what a local target costs."""
     needed = {line: found.contributors_needed(line, tolerance) for line in found.lines()}
     least = min(one.contributors for one in found.cases)
-    epsilons = list(dict.fromkeys(epsilon for _, epsilon, _ in needed))
-    kinds = list(dict.fromkeys((mechanism, local) for mechanism, _, local in needed))
+    epsilons = list(dict.fromkeys(epsilon for epsilon, _ in needed))
+    targets = list(dict.fromkeys(local for _, local in needed))
     title = Text(f"Contributors needed for an error within {tolerance:.0%} of no privacy, about:")
     shown = table(
-        ["mechanism", *(f"ε = {epsilon:g}" for epsilon in epsilons)],
+        ["target", *(f"ε = {epsilon:g}" for epsilon in epsilons)],
         (
-            [_kind(kind, local), *(_count(needed[kind, one, local], least) for one in epsilons)]
-            for kind, local in kinds
+            [_kind(local), *(_count(needed[one, local], least) for one in epsilons)]
+            for local in targets
         ),
     )
     # a size that the sweep's smallest already suffices for says nothing about ratios
     sure = {line: count for line, count in needed.items() if count is not None and count > least}
     lines = []
-    for mechanism, local in kinds:
-        if local is not None:
-            costs = _ratios(sure, epsilons, (mechanism, local), (mechanism, None))
-            if costs:
-                lines.append(f"A local ε of {local:g} takes {costs} times as many ({mechanism}).")
-    for local in dict.fromkeys(local for _, local in kinds):
-        gain = _ratios(sure, epsilons, ("input", local), ("moment", local))
-        where = f" with a local ε of {local:g}" if local is not None else ""
-        if gain:
-            lines.append(f"input takes {gain} times as many as moment{where}.")
+    for local in targets:
+        costs = "" if local is None else _ratios(sure, epsilons, local)
+        lines += [f"A local ε of {local:g} takes {costs} times as many."] if costs else []
     return [title, shown, *(Text(line) for line in lines)]
 
 
-def _kind(mechanism: str, local: float | None) -> str:
-    return mechanism + (f", local ε = {local:g}" if local is not None else "")
+def _kind(local: float | None) -> str:
+    return "model" if local is None else f"model, local ε = {local:g}"
 
 
 def _count(count: int | None, least: int) -> str:
@@ -442,16 +392,15 @@ def _count(count: int | None, least: int) -> str:
 
 
 def _ratios(
-    counts: Mapping[tuple[Mechanism, float, float | None], int],
-    epsilons: Sequence[float],
-    one: tuple[Mechanism, float | None],
-    other: tuple[Mechanism, float | None],
+    counts: Mapping[tuple[float, float | None], int], epsilons: Sequence[float], local: float
 ) -> str:
-    """Return the least and the largest ratio over ε of what the one and the other need."""
+    """Return the least and the largest ratio over ε of what is needed with a local target and
+    without.
+    """
     found = [
-        counts[one[0], epsilon, one[1]] / counts[other[0], epsilon, other[1]]
+        counts[epsilon, local] / counts[epsilon, None]
         for epsilon in epsilons
-        if (one[0], epsilon, one[1]) in counts and (other[0], epsilon, other[1]) in counts
+        if (epsilon, local) in counts and (epsilon, None) in counts
     ]
     texts = [f"{value:,.2g}" if value < 10 else f"{value:,.0f}" for value in sorted(found)]
     return " to ".join(dict.fromkeys((texts[0], texts[-1]))) if texts else ""
@@ -461,9 +410,7 @@ def advice_in_words(advice: "Advice") -> str:
     """Say what to write into the contract, and what it gains."""
     before, after = advice.before, advice.after
     local = f", local ε = {before.local_epsilon:g}" if before.local_epsilon else ""
-    place = (
-        f"{before.mechanism}, ε = {before.epsilon:g}{local}, {before.contributors:,} contributors"
-    )
+    place = f"ε = {before.epsilon:g}{local}, {before.contributors:,} contributors"
     if not advice.terms or number(before.error) == number(after.error):
         return f"{place}: the default terms are as good as any that were tried."
     chosen = ", ".join(
@@ -476,10 +423,8 @@ def advice_in_words(advice: "Advice") -> str:
     )
 
 
-def _errors(found: "Forecast", mechanism: str, local: float | None) -> Table:
-    chosen = [
-        one for one in found.cases if (one.mechanism, one.local_epsilon) == (mechanism, local)
-    ]
+def _errors(found: "Forecast", local: float | None) -> Table:
+    chosen = [one for one in found.cases if one.local_epsilon == local]
     epsilons = dict.fromkeys(one.epsilon for one in chosen)
     rows: dict[int, list[str]] = {}
     for one in chosen:  # by contributors, and for each of them by ε
@@ -492,7 +437,7 @@ def _errors(found: "Forecast", mechanism: str, local: float | None) -> Table:
             break
         shown.append([f"{count:,}", *cells])
     head = ["contributors", *(f"ε = {epsilon:g}" for epsilon in epsilons)]
-    return table(head, shown, _kind(mechanism, local))
+    return table(head, shown, _kind(local))
 
 
 def _cell(case: "Case") -> str:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import click
 
 import blurfit as bf
-from blurfit.agreement.terms import MECHANISMS, Mechanism
 from blurfit.cli import _common as common
 from blurfit.cli._common import Answer, ExistingFile, Together, command
 from blurfit.cli.agree import ProposalFile, given, read_proposal, term_options
@@ -22,61 +21,37 @@ if TYPE_CHECKING:
     from blurfit.forecast.sweep import Forecast
 
 
-# What only one of the mechanisms knows, and what it needs.
-_ONLY = {
-    "moment": ("constant", "radius", "sigma"),
-    "input": (
-        *("dimension", "q_bound", "p_bound", "weight_bound", "rule", "split", "local_share"),
-        *("debias", "alpha", "sigma_u", "sigma_b", "ridge"),
-    ),
-}
-
-_NEEDED = {"moment": ("constant",), "input": ("dimension", "q_bound", "p_bound")}
-_OF_THE_NOISE = {"moment": ("sigma",), "input": ("sigma_u", "sigma_b")}
-
-
 def _number(flag: str, said: str, kind: type = float) -> click.Option:
     return click.Option([flag], type=kind, help=said)
 
 
 def _setting() -> list[click.Option]:
     return [
-        *term_options("quorum", "mechanism", "neighbours", "constant", required=("quorum",)),
-        _number("--radius", "Bound on the weighted columns' norm; default: 1. (moment)"),
-        _number("--dimension", "d, the length of q and p. (input)", int),
-        _number("--q-bound", "R_q, bound on every record's ‖q‖. (input)"),
-        _number("--p-bound", "R_p, bound on every record's ‖p‖. (input)"),
-        *term_options("weight_bound"),
+        *term_options("quorum", "neighbours", "constant", required=("quorum", "constant")),
+        _number("--radius", "Bound on the weighted columns' norm; default: 1."),
     ]
 
 
 _CALIBRATE = [
     *term_options("epsilon", "delta", required=("epsilon", "delta")),
     *_setting(),
-    *term_options("local_epsilon", "local_delta", "rule", "split", "local_share", "debias"),
-    _number("--alpha", "The paper's balance: ε ← αε. (input)"),
+    *term_options("local_epsilon", "local_delta"),
 ]
 _GUARANTEE = [
     _number("--epsilon", "Give ε to learn δ."),
     _number("--delta", "Give δ to learn ε."),
     *_setting(),
     _number("--count", "How many honest records came; default: the quorum.", int),
-    _number("--sigma", "Noise on the sums. (moment)"),
-    _number("--sigma-u", "Noise on all q together. (input)"),
-    _number("--sigma-b", "Noise on all p together. (input)"),
-    _number("--ridge", "Δ_in, the ridge that the database adds. (input)"),
+    click.Option(["--sigma"], type=float, help="Noise on the sums.", required=True),
 ]
 
 
 @command("calibrate", "--epsilon 1 --delta 1e-6 --quorum 32768 --constant 0.5")
 def calibrate(typed: Annotated[dict[str, Any], Together(_CALIBRATE)]) -> Answer:
     """Turn a promise (ε, δ) and public bounds into noise scales."""
-    from blurfit.theory import input_calibration as of_input
-
-    mechanism, found = _asked(typed)
-    calibration = _moment(found) if mechanism == "moment" else of_input.calibrate(**found)
     from blurfit.cli._reports import calibration_report
 
+    calibration = _moment(given(typed))
     return Answer(calibration.to_dict(), calibration_report(calibration))
 
 
@@ -84,30 +59,13 @@ def calibrate(typed: Annotated[dict[str, Any], Together(_CALIBRATE)]) -> Answer:
 def guarantee(typed: Annotated[dict[str, Any], Together(_GUARANTEE)]) -> Answer:
     """Tell which promise given noise keeps: the inverse of calibrate."""
     from blurfit.agreement.statement import releases_in_words
-    from blurfit.theory import input_calibration as of_input
 
-    mechanism, found = _asked(typed, noise=True)
-    kept = _kept_by_moment(found) if mechanism == "moment" else of_input.guarantee(**found)
+    kept = _kept_by_moment(given(typed))
     return Answer(
         asdict(kept),
         f"Kept: epsilon = {kept.epsilon:.6g}, delta = {kept.delta:.6g} "
         f"({kept.neighbours}, {releases_in_words(kept)}).",
     )
-
-
-def _asked(typed: dict[str, Any], *, noise: bool = False) -> tuple[str, dict[str, Any]]:
-    """Return the mechanism and what was typed for it; refuse what only the other one knows."""
-    found = given(typed)
-    mechanism = found.pop("mechanism", "moment")
-    other = "input" if mechanism == "moment" else "moment"
-    if wrong := _flags(name for name in _ONLY[other] if name in found):
-        raise InvalidValueError(
-            f"Expected no {wrong} with --mechanism {mechanism}: it belongs to {other}."
-        )
-    needed = (*_NEEDED[mechanism], *(_OF_THE_NOISE[mechanism] if noise else ()))
-    if missing := _flags(name for name in needed if name not in found):
-        raise InvalidValueError(f"Expected {missing} with --mechanism {mechanism}.")
-    return mechanism, found
 
 
 def _flags(names: Any) -> str:
@@ -183,8 +141,6 @@ class Asked:
         delta: δ of the model; default: the file's, or 1e-6.
         local_epsilon: Targets for a single submission, besides none.
         local_delta: δ of a single submission; default: 1e-6.
-        mechanism: Only this one; default: both.
-        weight_bound: η, bound on the model's ‖w‖.
         public_data: Public records like those to be collected, a table; default: generated ones.
         spectrum: Eigenvalues of E[xxᵀ] to assume, instead of data.
         explained: The R² of generated people, or of a spectrum.
@@ -204,8 +160,6 @@ class Asked:
     delta: float | None = None
     local_epsilon: Annotated[tuple[float, ...] | None, Numbers()] = None
     local_delta: float | None = None
-    mechanism: Mechanism | None = None
-    weight_bound: float | None = None
     public_data: ExistingFile | None = None
     spectrum: Annotated[tuple[float, ...] | None, Numbers()] = None
     explained: float = 0.3
@@ -224,18 +178,14 @@ def sweep_asked_for(proposal: ProposalFile, asked: Asked) -> dict[str, Any]:
     terms = dict(proposal.terms)
     terms.pop("quorum", None)  # as many as contribute
     terms.pop("colluders", None)  # of waves: here all of them are honest
-    planned, kind, local = (
-        terms.pop(name, None) for name in ("epsilon", "mechanism", "local_epsilon")
-    )
-    kind = asked.mechanism or kind
+    planned, local = (terms.pop(name, None) for name in ("epsilon", "local_epsilon"))
     targets = asked.local_epsilon or ((local,) if local else ())
-    typed = {name: getattr(asked, name) for name in ("delta", "local_delta", "weight_bound")}
+    typed = {name: getattr(asked, name) for name in ("delta", "local_delta")}
     terms |= {name: value for name, value in typed.items() if value is not None}
     if not targets:
         terms.pop("local_delta", None)
     return {
         "epsilons": asked.epsilon or ((planned,) if planned else (0.1, 0.32, 1.0, 3.2, 10.0)),
-        "mechanisms": (kind,) if kind else MECHANISMS,
         "local_epsilons": (None, *targets),
         "terms": terms,
     }
@@ -269,7 +219,7 @@ def population_of(schema: "bf.Schema", asked: Asked) -> "People":
 
 def refuse_for_an_agreement(asked: Asked) -> None:
     """Refuse options for what an agreement has fixed."""
-    fixed = ("epsilon", "delta", "local_epsilon", "local_delta", "weight_bound", "advise")
+    fixed = ("epsilon", "delta", "local_epsilon", "local_delta", "advise")
     if typed := _flags(name for name in fixed if getattr(asked, name) not in (None, False)):
         raise InvalidValueError(
             f"Expected no {typed} with an agreement, which has fixed that; give a proposal (.toml) "
@@ -297,7 +247,7 @@ def forecast_command(file: ExistingFile, asked: Asked) -> Answer:
     schema, agreement = proposal.schema, proposal.agreement
     sizes = whole_numbers(asked.contributors)
     shared: dict[str, Any] = {"contributors": sizes, "draws": asked.draws, "seed": asked.seed}
-    asked = _for_moment(schema, asked)
+    _require_together(schema, asked)
     if agreement is not None:
         refuse_for_an_agreement(asked)
     population, advice = population_of(schema, asked), []
@@ -307,7 +257,7 @@ def forecast_command(file: ExistingFile, asked: Asked) -> Answer:
     told = []
     if agreement is None:
         swept = sweep_asked_for(proposal, asked)
-        lines = math.prod(len(swept[axis]) for axis in ("mechanisms", "epsilons", "local_epsilons"))
+        lines = math.prod(len(swept[axis]) for axis in ("epsilons", "local_epsilons"))
         with common.watched("forecast") as watch:
             progress = common.steps(watch, lines * len(sizes))
             found = forecast(schema, population, **swept, **shared, progress=progress)
@@ -327,23 +277,15 @@ def forecast_command(file: ExistingFile, asked: Asked) -> Answer:
     return Answer(facts, [reports.forecast_report(found, asked.within, advice), *told])
 
 
-def _for_moment(schema: "bf.Schema", asked: Asked) -> Asked:
-    """Refuse what cannot be asked together; the mechanism is `moment` for exits and for several
-    rows of each person.
-    """
-    exits = isinstance(schema.target, bf.TimeToEvent)
-    by_input, several = asked.mechanism == "input", asked.rows_each > 1
-    if exits or several:
-        if by_input or (exits and (asked.advise or several)):
-            what = "a time to an event" if exits else "--rows-each"
-            raise InvalidValueError(
-                f"Expected no --mechanism input with {what}"
-                f"{', no --advise and no --rows-each' if exits else ''}."
-            )
-        return replace(asked, mechanism="moment")
-    if asked.alike is not None:
+def _require_together(schema: "bf.Schema", asked: Asked) -> None:
+    """Refuse what cannot be asked together."""
+    exits, several = isinstance(schema.target, bf.TimeToEvent), asked.rows_each > 1
+    if exits and (asked.advise or several):
+        raise InvalidValueError(
+            "Expected no --advise and no --rows-each with a time to an event as the target."
+        )
+    if asked.alike is not None and not several:
         raise InvalidValueError("Expected --rows-each with --alike: how many rows each person has.")
-    return asked
 
 
 def _advice(
@@ -361,11 +303,10 @@ def _advice(
                 people,
                 contributors=cases[-1].contributors,
                 epsilon=epsilon,
-                mechanism=kind,
                 local_epsilon=target,
                 terms=terms,
                 seed=seed,
                 progress=progress,
             )
-            for (kind, epsilon, target), cases in lines.items()
+            for (epsilon, target), cases in lines.items()
         ]

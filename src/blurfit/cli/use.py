@@ -64,11 +64,6 @@ def learn(
     if scheduler is not None and engine != "dask":
         raise InvalidValueError("Expected --engine dask with --scheduler.")
     agreed = bf.Agreement.load(agreement)
-    if moments is not None and not agreed.shows_sums:  # before what cannot be undone
-        raise InvalidValueError(
-            f"Expected no --moments {moments} with mechanism='input': its sums are never shown, "
-            "because its promise is for one model alone."
-        )
     if agreed.sums_alone and moments is None:
         raise InvalidValueError(
             f"Expected --moments FILE: all that is learned here are sums. {OF_EXITS}"
@@ -367,7 +362,7 @@ def show(
     step = ""
     kind = str(common.format_of(file)).removeprefix("blurfit-")
     if kind == "agreement":
-        shown = bf.Agreement.load(file, allow_unproved=True)
+        shown = bf.Agreement.load(file)
         facts = reports.agreement_facts(shown)
         words = [reports.agreement_report(shown), f"Fingerprint {shown.fingerprint}."]
         for doubt in reports.doubts(shown):

@@ -55,7 +55,6 @@ def perturb(
     records: Any,
     *,
     people: Any = None,
-    allow_unproved: bool = False,
     secret: str | None = None,
 ) -> Submission | Submissions:
     """Blur one record, or a table of them, exactly on the agreement's grid.
@@ -64,36 +63,31 @@ def perturb(
     unless `people` names the person of each row.
 
     The agreement is verified first, so a contract that promises more than its noise keeps is
-    refused before anything is computed from the record, and so is one whose promise nobody has
-    proved (rule="published"), unless `allow_unproved` says that no real people are concerned.
-
-    input:  q̃ = ⌊q⌋ + N(0, σ_u²/n), p̃ = ⌊p⌋ + N(0, σ_b²/n) + dither, rounded towards zero
-    moment: the products of z = (c, ωv), each + N(0, σ²/n) on the diagonal and N(0, σ²/(2n)) off it
+    refused before anything is computed from the record. The products of z = (c, ωv) are sent, each
+    + N(0, σ²/n) on the diagonal and N(0, σ²/(2n)) off it.
 
     A record gives a `Submission`, a table `Submissions`. Their identifiers are random, or follow
     from a `secret` with which they can be withdrawn later (`blurfit.messages.submissions`).
     """
-    _require_whole(agreement, allow_unproved=allow_unproved)
+    _require_whole(agreement)
     exact = exact_of(agreement, records, people)
     found = blur(agreement, exact, _named(secret, exact))
     return found if exact.ndim > 1 else next(iter(found))
 
 
-def perturb_table(
-    agreement: Agreement, table: Any, *, people: Any = None, allow_unproved: bool = False
-) -> Submissions:
+def perturb_table(agreement: Agreement, table: Any, *, people: Any = None) -> Submissions:
     """Blur many records that one party may see, as `perturb` does: each row is a person's, or
     `people` names whose it is. What is returned is always a table.
     """
-    _require_whole(agreement, allow_unproved=allow_unproved)
+    _require_whole(agreement)
     if people is None:
         require_whose(agreement)
     return blur(agreement, exact_of(agreement, table, people))
 
 
-def _require_whole(agreement: Agreement, *, allow_unproved: bool) -> None:
+def _require_whole(agreement: Agreement) -> None:
     """Verify an agreement; of two databases nobody gets a blurred record in one piece."""
-    agreement.verify(allow_unproved=allow_unproved)
+    agreement.verify()
     if agreement.databases:
         raise InfeasibleError(
             "Expected an agreement with trust='one': under this one a record is shared between "
@@ -150,9 +144,8 @@ def blur(
             if part.at_random:
                 rounded = randomness.to_grid_at_random(given, part.step)
             else:
-                rounded = randomness.to_grid(given, part.step, toward_zero=part.toward_zero)
-            blurred = randomness.add(rounded, part.deviations, part.step)
-            numbers[some, part.numbers] = randomness.dither(blurred, part.step, part.fine)
+                rounded = randomness.to_grid(given, part.step, toward_zero=False)
+            numbers[some, part.numbers] = randomness.add(rounded, part.deviations, part.step)
 
     if len(rows) <= at_once:  # nobody waits for threads that one record does not need
         blur_some(0)

@@ -5,6 +5,8 @@
 | a number | `MomentPerturbationRegressor` | `InputPerturbationRegressor` |
 | a class | `MomentPerturbationClassifier` | `InputPerturbationClassifier` |
 | a time until an event | `MomentPerturbationSurvival` | |
+
+Those of the paper live in `blurfit.input_perturbation`.
 """
 
 from importlib import import_module
@@ -12,15 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from blurfit.estimators.base import FitGuarantee
-    from blurfit.estimators.classifiers import (
-        InputPerturbationClassifier,
-        MomentPerturbationClassifier,
-    )
-    from blurfit.estimators.regressors import (
-        InputPerturbationRegressor,
-        MomentPerturbationRegressor,
-    )
+    from blurfit.estimators.moments import MomentPerturbationClassifier, MomentPerturbationRegressor
     from blurfit.estimators.survival import MomentPerturbationSurvival
+    from blurfit.input_perturbation.estimators import (
+        InputPerturbationClassifier,
+        InputPerturbationRegressor,
+    )
 
 __all__ = [
     "FitGuarantee",
@@ -31,6 +30,15 @@ __all__ = [
     "MomentPerturbationSurvival",
 ]
 
+_HOMES = {
+    "FitGuarantee": "blurfit.estimators.base",
+    "InputPerturbationClassifier": "blurfit.input_perturbation.estimators",
+    "InputPerturbationRegressor": "blurfit.input_perturbation.estimators",
+    "MomentPerturbationClassifier": "blurfit.estimators.moments",
+    "MomentPerturbationRegressor": "blurfit.estimators.moments",
+    "MomentPerturbationSurvival": "blurfit.estimators.survival",
+}
+
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
@@ -38,9 +46,6 @@ def __dir__() -> list[str]:
 
 def __getattr__(name: str) -> Any:
     """Import an estimator when it is first asked for: scikit-learn takes a second."""
-    if name not in __all__:
+    if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    homes = {"Regressor": "regressors", "Classifier": "classifiers", "Survival": "survival"}
-    homes["FitGuarantee"] = "base"
-    (home,) = (module for ending, module in homes.items() if name.endswith(ending))
-    return getattr(import_module(f"{__name__}.{home}"), name)
+    return getattr(import_module(_HOMES[name]), name)

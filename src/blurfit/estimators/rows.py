@@ -7,7 +7,8 @@ given by its place.
 Arrays and DataFrames of numbers go through scikit-learn's own checks; columns with levels are read
 by name. Messages never contain a value, and errors of libraries are replaced (`without_values`),
 unless they are known to speak of shapes alone. Whether values are finite, and within bounds that
-refuse others, is checked before anything is spent.
+refuse others, is checked before anything is spent; so is the dtype of every column
+(`real_numbers`): all that is read is an array of machine numbers.
 """
 
 import re
@@ -135,6 +136,11 @@ def by_formula(estimator: Any, X: Any, y: Any = NO_TARGETS) -> tuple[Any, Any]:
     if lacking := [str(name) for name in names if name not in frame.columns]:
         raise InvalidValueError(f"Expected X to have the columns {listed(lacking)} of bounds.")
     target = target_of(text)
+    if target not in frame.columns and not target.isidentifier():
+        raise InvalidValueError(
+            f"`formula` must have the target's name before ~, got {target!r}. Its bounds are those "
+            "of the numbers as they are learned: add the transformed column to X, and name that."
+        )
     if y is None:
         if target not in frame.columns:
             raise InvalidValueError(f"Expected y, or the column {target!r} in X.")
@@ -181,12 +187,17 @@ def _by_name(stated: Mapping[str, Any], names: Sequence[str], where: str) -> tup
     missing = [name for name in names if name not in stated]
     unknown = [name for name in stated if name not in names]
     if missing or unknown:
-        # X's own names are not told: without a heading they are the first row's answers
-        differ = [f"{len(missing)} columns of X are not in {where}"] if missing else []
-        differ += [f"{where} has {listed(unknown)}, which X lacks"] if unknown else []
-        raise InvalidValueError(
-            f"Expected {where} to name the columns of X: {'; '.join(differ)}. {WHY}"
-        )
+        # Without a heading X's own names are the first row's answers: a name is told only where
+        # another one fits and it is a plain word, else its place.
+        has_heading = len(missing) < len(names)
+        named = [
+            repr(name) if has_heading and name.isidentifier() else f"column {place}"
+            for place, name in enumerate(names, start=1)
+            if name in missing
+        ]
+        differ = [f"it is missing {', '.join(named)}"] if missing else []
+        differ += [f"it has {listed(unknown)}, which X lacks"] if unknown else []
+        raise InvalidValueError(f"`{where}` must name the columns of X: {'; '.join(differ)}. {WHY}")
     return tuple(stated[name] for name in names)
 
 
@@ -259,10 +270,42 @@ def read_rows(
         else:
             values, targets = validate_data(estimator, X, y, reset=reset, **checks)
         if values.dtype.kind == "O":  # polars' and Arrow's, which scikit-learn lets pass
-            values = check_array(values.astype(np.float64))
+            values = check_array(real_numbers(values))
+        values = real_numbers(values)
+        if checks.get("y_numeric"):
+            targets = real_numbers(targets)
     if checks.get("y_numeric") and not np.isfinite(targets).all():  # objects pass until here
         raise InvalidValueError("Expected finite numbers in y. Input y contains NaN or infinity.")
     return values, targets, columns_of(estimator)
+
+
+def real_numbers(values: Any) -> AnyArray:
+    """Convert an array of any dtype to numbers that arithmetic with float64 accepts.
+
+    The dtype decides, and no value: integers, booleans and floats of up to 64 bits stay as they
+    are; longer floats, objects and words become float64.
+
+    Args:
+        values: an array of any shape, or a column of a DataFrame.
+
+    Returns:
+        An array of integers, booleans or floats.
+
+    Raises:
+        TypeError: for dates, durations, complex numbers and records, and objects like these.
+        ValueError: for words that write no number.
+        OverflowError: for whole numbers that are too large for float64.
+    """
+    array = np.asarray(values)
+    if array.dtype.kind == "f" and array.dtype.itemsize > 8:
+        largest = np.finfo(np.float64).max
+        clipped = np.where(np.isfinite(array), np.clip(array, -largest, largest), array)
+        return np.asarray(clipped, dtype=np.float64)
+    if array.dtype.kind in "biuf":
+        return array
+    if array.dtype.kind not in "OSUT":
+        raise TypeError(f"no numbers: {array.dtype.kind}")
+    return array.astype(np.float64)
 
 
 @contextmanager
@@ -404,8 +447,8 @@ def _table(X: Any, columns: Sequence[Feature]) -> AnyArray:
             if column.optional:
                 value = filled(value, missing(value), np.nan)
             try:
-                value = value.astype(np.float64)
-            except (TypeError, ValueError):
+                value = real_numbers(value).astype(np.float64)
+            except (OverflowError, TypeError, ValueError):
                 raise InvalidValueError(
                     f"Expected numbers in the column {column.name!r}, and it has other values."
                 ) from None
@@ -450,7 +493,7 @@ def warn_if_repeated(X: Any, y: Any) -> None:
         index = getattr(where, "index", None)
         if getattr(index, "is_unique", True) is False:
             return _warn("The index repeats")
-    frame = as_frame(X)
+    frame: Any = None if isinstance(X, np.ndarray) else as_frame(X)  # arrays name no columns
     for name in () if frame is None else frame.columns:
         words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", str(name)).lower()
         if _PERSON.fullmatch(words):

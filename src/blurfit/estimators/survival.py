@@ -15,19 +15,10 @@ from sklearn.utils.validation import check_is_fitted  # type: ignore[import-unty
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.data import AnyArray, FloatArray
-from blurfit.errors import (
-    InfeasibleError,
-    InvalidValueError,
-    positive,
-)
-from blurfit.estimators.base import (
-    SEEDED,
-    FitGuarantee,
-    PerturbationEstimator,
-    agree,
-    blurred,
-    warn_caller,
-)
+from blurfit.errors import InfeasibleError, InvalidValueError, positive
+from blurfit.estimators.base import SEEDED, FitGuarantee, warn_caller
+from blurfit.estimators.moments import MomentEstimator, agree
+from blurfit.estimators.passes import blurred
 from blurfit.estimators.people import People
 from blurfit.estimators.rows import read_rows, records, refuse_unless_binary
 from blurfit.learning.inference import Errors, Estimate
@@ -42,7 +33,7 @@ _AT_ONCE = 2**14  # rows
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class MomentPerturbationSurvival(PerturbationEstimator):
+class MomentPerturbationSurvival(MomentEstimator):
     """Hazards from blurred exits: who left when, promised to each of them.
 
     The hazard in band k is baseline_k + `X·coef_`, events per unit of time (Lin and Ying's model
@@ -78,8 +69,6 @@ class MomentPerturbationSurvival(PerturbationEstimator):
     (True, True)
     """
 
-    mechanism = "moment"
-
     horizon: float | None = None
     bands: int = 8
 
@@ -105,18 +94,19 @@ class MomentPerturbationSurvival(PerturbationEstimator):
         table = {**records(values, columns), target.time: time, target.name: event}
         diaries = people is not None
         agreement = self.agreement_for(schema, count, diaries=diaries)
+        # before anything is spent: what is wrong with the rows shows here at the latest
+        clean = Totals(count, _sums(agreement, table, people), agreement.fingerprint)
         self._spend(agreement, count, None)
         caveats = () if self.random_state is None else (SEEDED,)
         for caveat in caveats:
             warn_caller(caveat)
-        clean = Totals(count, _sums(agreement, table, people), agreement.fingerprint)
         totals = blurred(agreement, clean, self._seeded())
         self.agreement_ = agreement
         self.moments_ = replace(moments_of(agreement, totals, held=True), caveats=caveats)
         self.guarantee_ = FitGuarantee.of(self.moments_, 1)
         try:
-            model = SurvivalModel.of(self.moments_)
-            self.model_ = model  # type: ignore[assignment]
+            self.model_ = SurvivalModel.of(self.moments_)
+            model = self.model_
             self.times_ = model.times
             self.coef_ = np.array([one.value for one in model.estimates()])
         except InfeasibleError as error:
@@ -177,7 +167,7 @@ class MomentPerturbationSurvival(PerturbationEstimator):
 
     def _survival(self) -> SurvivalModel:
         check_is_fitted(self)
-        found: SurvivalModel = self.model_  # type: ignore[assignment]
+        found: SurvivalModel = self.model_
         return found
 
     def _table(self, X: Any) -> dict[str, AnyArray]:

@@ -48,7 +48,7 @@ import numpy.typing as npt
 from blurfit.agreement.agreement import Agreement
 from blurfit.data import BoolArray, ByteArray, FloatArray, WordArray
 from blurfit.errors import ConflictError, InvalidValueError, optional
-from blurfit.learning.sums import Screen, block_sums, merged, rows_that_add_exactly
+from blurfit.learning.sums import Screen, merged, rows_that_add_exactly
 from blurfit.messages.files import SUFFIXES, SubmissionFile
 from blurfit.release_record import Identity
 
@@ -216,7 +216,7 @@ def agreed(text: str) -> tuple[Agreement, Screen, int]:
     """Return an agreement, its screen, and how many rows add exactly, worked out once a process."""
     agreement = Agreement.from_json(text)
     screen = Screen.of(agreement)
-    return agreement, screen, rows_that_add_exactly(agreement, screen.largest_steps())
+    return agreement, screen, rows_that_add_exactly(screen.largest_steps())
 
 
 def scan(text: str, task: Stretch) -> Scanned:
@@ -244,7 +244,7 @@ def scan(text: str, task: Stretch) -> Scanned:
             if counted is not None:
                 rows = rows[counted[first : first + at_once]]
             if len(rows):
-                parts = merged([*parts, (len(rows), block_sums(agreement, rows))], exact_rows)
+                parts = merged([*parts, (len(rows), rows.sum(axis=0))], exact_rows)
     return Scanned(parts, prefixes[:seen])
 
 

@@ -1,9 +1,8 @@
 """Choose by forecast, before anyone is asked: free terms.
 
-**Free terms** cost no privacy to choose, as long as no record of the collection is read. For
-`moment` these are the public weights: the constant's, the target's, and those of numbers against
-those of other features. For `input` they are the weight bound η, the split of ε, the share of a
-local budget that q gets, and the ridge l2. All candidates meet the same luck (common random
+**Free terms** cost no privacy to choose, as long as no record of the collection is read. These are
+the public weights: the constant's, the target's, and those of numbers against those of other
+features. All candidates meet the same luck (common random
 numbers), and the winner is compared with the defaults on fresh luck: it is kept only if it is
 better there too.
 """
@@ -14,16 +13,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, logit
 
 from blurfit import errors
 from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.terms import Mechanism
 from blurfit.forecast import sweep
 from blurfit.forecast.population import People, Samples
 from blurfit.schema.schema import Numeric, Schema
 from blurfit.theory.gaussian import Point, descend
-from blurfit.theory.input_calibration import InputCalibration
 
 EVALUATIONS = 70
 TUNING_DRAWS = 48
@@ -48,7 +44,6 @@ def advise(
     *,
     contributors: int,
     epsilon: float,
-    mechanism: Mechanism,
     local_epsilon: float | None = None,
     terms: Mapping[str, Any] | None = None,
     seed: int = 0,
@@ -56,8 +51,7 @@ def advise(
 ) -> Advice:
     """Return the terms that minimise the expected error.
 
-    What is in `terms` is fixed. Searched are `constant` and `weights` for moment; l2,
-    `weight_bound`, `split` and, with a local target, `local_share` for input.
+    What is in `terms` is fixed. Searched are `constant` and `weights`.
     """
     fixed = dict(terms or {})
 
@@ -65,18 +59,14 @@ def advise(
     sums = [samples.at(contributors) for samples in luck]
 
     def tried(extra: Mapping[str, Any], fresh: bool) -> sweep.Case:
-        asked = sweep.propose_terms(schema, mechanism, epsilon, local_epsilon, fixed | dict(extra))
+        asked = sweep.propose_terms(epsilon, local_epsilon, fixed | dict(extra))
         return sweep.forecast_case(schema, luck[fresh], sums[fresh], asked)
 
-    asked = sweep.propose_terms(schema, mechanism, epsilon, local_epsilon, fixed)
+    asked = sweep.propose_terms(epsilon, local_epsilon, fixed)
     default = Agreement.propose(schema, quorum=contributors, **asked)
     start = {name: value for name, value in _start(default).items() if _owner(name) not in fixed}
-    if local_epsilon is None:
-        start.pop("local_share", None)
     if not start:
-        raise errors.InfeasibleError(
-            f"Every free term of {mechanism!r} is fixed: nothing is left to try."
-        )
+        raise errors.InfeasibleError("Every free term is fixed: nothing is left to try.")
 
     def chosen(point: Point) -> dict[str, Any]:
         return _as_terms(default, _read(start, point))
@@ -95,7 +85,7 @@ def advise(
     if math.isnan(before.error) and math.isnan(after.error):
         raise errors.InfeasibleError(
             f"Expected contributors={contributors} to give a model: {before.reason}. Take "
-            "more contributors, or mechanism='moment'."
+            "more contributors."
         )
     if not after.error < before.error:
         return Advice({}, before, before)
@@ -103,19 +93,11 @@ def advise(
 
 
 def _start(agreement: Agreement) -> dict[str, float]:
-    """Return where to begin: the defaults, and for `input` a ridge of a twentieth of the noise."""
-    calibration = agreement.calibration
-    if not isinstance(calibration, InputCalibration):
-        assert agreement.weights is not None
-        found = {"constant": agreement.weights.constant, _TARGET: agreement.weights.columns[-1]}
-        kinds = {isinstance(one, Numeric) for one in agreement.schema.features}
-        return found | ({_NUMBERS: 1.0} if len(kinds) > 1 else {})
-    d, setting = agreement.schema.dimension, calibration.setting
-    edge = calibration.sigma_u**2 * math.sqrt(2 * d / setting.quorum) + calibration.sigma_u
-    found = {"weight_bound": setting.ball, "split": calibration.split or 0.2, "l2": 0.05 * edge}
-    reach = 2 * math.sqrt(setting.quorum) * setting.q_bound / calibration.sigma_u
-    share = (reach / calibration.local.mu) ** 2
-    return found | {"local_share": min(max(share, 0.01), 0.99)}
+    """Return where to begin: the defaults."""
+    assert agreement.weights is not None
+    found = {"constant": agreement.weights.constant, _TARGET: agreement.weights.columns[-1]}
+    kinds = {isinstance(one, Numeric) for one in agreement.schema.features}
+    return found | ({_NUMBERS: 1.0} if len(kinds) > 1 else {})
 
 
 # Of the weights, only ratios matter: those of the other features stay as they are.
@@ -141,20 +123,12 @@ def _as_terms(default: Agreement, found: dict[str, float]) -> dict[str, Any]:
     return found | {"weights": {name: float(f"{value:.3g}") for name, value in weights.items()}}
 
 
-_SHARES = ("split", "local_share")
-
-
 def _write(terms: Mapping[str, float]) -> Point:
-    """Write shares by log-odds and sizes by logarithm: any real number is allowed then."""
-    return np.array(
-        [float(logit(v)) if name in _SHARES else math.log(v) for name, v in terms.items()]
-    )
+    """Write sizes by logarithm: any real number is allowed then."""
+    return np.array([math.log(value) for value in terms.values()])
 
 
 def _read(terms: Mapping[str, float], point: Point) -> dict[str, float]:
     """Invert `_write`, to three digits: people will write these numbers into a contract."""
     values = zip(terms, point.tolist(), strict=True)
-    return {
-        name: float(f"{expit(v) if name in _SHARES else math.exp(min(v, 700.0)):.3g}")
-        for name, v in values
-    }
+    return {name: float(f"{math.exp(min(v, 700.0)):.3g}") for name, v in values}

@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.terms import MECHANISMS, TERMS_OF_THE_OTHER, Mechanism
 from blurfit.data import FloatArray, html_table
 from blurfit.errors import (
     BlurfitError,
@@ -52,14 +51,13 @@ class Case:
 
     `error` is the mean over draws, `lower` and `upper` bound the band, `without_privacy` is the
     mean error of the same people's model without noise. `refused` is the share of draws in which no
-    model could be published (for `input`, the noise may leave too little curvature). Where the
+    model could be published. Where the
     terms cannot be had at all, `reason` says why and the errors are NaN. Where each person has
     several rows, `one_row` is the error with one row of each, and `gain` what the others are worth.
     """
 
     contributors: int
     epsilon: float
-    mechanism: Mechanism
     local_epsilon: float | None
     error: float = math.nan
     lower: float = math.nan
@@ -82,9 +80,9 @@ class Case:
         return self.error / self.without_privacy
 
     @property
-    def line(self) -> tuple[Mechanism, float, float | None]:
-        """What is fixed along a curve over the contributors: mechanism, ε and local ε."""
-        return self.mechanism, self.epsilon, self.local_epsilon
+    def line(self) -> tuple[float, float | None]:
+        """What is fixed along a curve over the contributors: ε and local ε."""
+        return self.epsilon, self.local_epsilon
 
 
 @dataclass(frozen=True)
@@ -105,17 +103,15 @@ class Forecast:
     rows_each: int = 1
     alike: float = ALIKE
 
-    def lines(self) -> dict[tuple[Mechanism, float, float | None], list[Case]]:
-        """Return the cases of each mechanism, ε and local target, by growing number of
-        contributors.
-        """
-        found: dict[tuple[Mechanism, float, float | None], list[Case]] = {}
+    def lines(self) -> dict[tuple[float, float | None], list[Case]]:
+        """Return the cases of each ε and local target, by growing number of contributors."""
+        found: dict[tuple[float, float | None], list[Case]] = {}
         for case in sorted(self.cases, key=lambda one: one.contributors):
             found.setdefault(case.line, []).append(case)
         return found
 
     def contributors_needed(
-        self, line: tuple[Mechanism, float, float | None], tolerance: float = TOLERANCE
+        self, line: tuple[float, float | None], tolerance: float = TOLERANCE
     ) -> int | None:
         """Return how many people bring the error within `tolerance` of that without privacy.
 
@@ -147,16 +143,10 @@ class Forecast:
         return 1 - (ratio if self.is_label else ratio**2)
 
     def plot(self) -> Any:
-        """Draw errors against contributors, a panel for each mechanism; return the figure."""
+        """Draw errors against contributors; return the figure."""
         plt = optional("matplotlib.pyplot")
-        lines = self.lines()
-        mechanisms = list(dict.fromkeys(mechanism for mechanism, _, _ in lines))
-        size = (6 * len(mechanisms), 4.5)
-        figure, axes = plt.subplots(
-            1, len(mechanisms), figsize=size, sharey=True, squeeze=False, layout="constrained"
-        )
-        for (mechanism, epsilon, local), cases in lines.items():
-            axis = axes[0, mechanisms.index(mechanism)]
+        figure, axis = plt.subplots(figsize=(6, 4.5), layout="constrained")
+        for (epsilon, local), cases in self.lines().items():
             known = [one for one in cases if math.isfinite(one.error)]
             sizes = [one.contributors for one in known]
             label = f"ε = {epsilon:g}" + (f", local {local:g}" if local else "")
@@ -164,24 +154,20 @@ class Forecast:
             (drawn,) = axis.plot(sizes, [one.error for one in known], label=label, **style)
             bounds = [one.lower for one in known], [one.upper for one in known]
             axis.fill_between(sizes, *bounds, color=drawn.get_color(), alpha=0.2, linewidth=0)
-        for axis, mechanism in zip(axes[0], mechanisms, strict=True):
-            axis.axhline(self.best, color="black", linewidth=1, label="no privacy")
-            axis.axhline(
-                self.constant, color="grey", linewidth=1, linestyle="--", label="a constant"
-            )
-            axis.set(xscale="log", title=mechanism, xlabel="contributors")
-            axis.grid(alpha=0.3)
-        axes[0, 0].set_ylabel("share of wrong predictions" if self.is_label else "error")
-        axes[0, 0].set_ylim(bottom=0.9 * self.best, top=1.5 * self.constant)
-        axes[0, -1].legend(fontsize="small")
+        axis.axhline(self.best, color="black", linewidth=1, label="no privacy")
+        axis.axhline(self.constant, color="grey", linewidth=1, linestyle="--", label="a constant")
+        axis.set(xscale="log", xlabel="contributors")
+        axis.grid(alpha=0.3)
+        axis.set_ylabel("share of wrong predictions" if self.is_label else "error")
+        axis.set_ylim(bottom=0.9 * self.best, top=1.5 * self.constant)
+        axis.legend(fontsize="small")
         figure.suptitle(f"{self.population}, {LEVEL:.0%} bands")
         return figure
 
     def _repr_html_(self) -> str:
-        head = ["mechanism", "ε", "local ε", "contributors", "error", "over no privacy", "R²"]
+        head = ["ε", "local ε", "contributors", "error", "over no privacy", "R²"]
         rows = [
             [
-                one.mechanism,
                 f"{one.epsilon:g}",
                 "" if one.local_epsilon is None else f"{one.local_epsilon:g}",
                 f"{one.contributors:,}",
@@ -223,7 +209,6 @@ def forecast(
     *,
     contributors: Sequence[int],
     epsilons: Sequence[float] = (1.0,),
-    mechanisms: Sequence[Mechanism] = MECHANISMS,
     local_epsilons: Sequence[float | None] = (None,),
     terms: Mapping[str, Any] | None = None,
     draws: int = DRAWS,
@@ -232,30 +217,24 @@ def forecast(
     alike: float = ALIKE,
     progress: Progress = silent,
 ) -> Forecast:
-    """Sweep over contributors × ε × mechanisms × local targets, the quorum met exactly.
+    """Sweep over contributors × ε × local targets, the quorum met exactly.
 
     Args:
         schema: what would be asked.
         population: what is publicly known of those who would answer.
         contributors: numbers of people.
         epsilons: promises for the model.
-        mechanisms: "moment", "input", or both.
         local_epsilons: targets for a submission; None for none.
-        terms: the rest of `Agreement.propose`: delta (else 1e-6), weight_bound (for `input` else √m
-            for a number and 2√m for a label, m features and the intercept), weights and so on;
-            those of the other mechanism are left out.
+        terms: the rest of `Agreement.propose`: delta (else 1e-6), weights and so on.
         draws: collections that are simulated for each cell.
         seed: the same seed gives the same numbers.
-        rows_each: how many rows each person has, whose mean is sent (diaries, for `moment`).
+        rows_each: how many rows each person has, whose mean is sent (diaries).
         alike: the share of what differs between rows that stays the same in a person.
         progress: is called after each cell.
     """
     rest = dict(terms or {}) | ({"diaries": True} if rows_each > 1 else {})
     cells = [
-        propose_terms(schema, mechanism, epsilon, local, rest)
-        for mechanism in mechanisms
-        for epsilon in epsilons
-        for local in local_epsilons
+        propose_terms(epsilon, local, rest) for epsilon in epsilons for local in local_epsilons
     ]
     samples = Samples(fitting(schema, population), draws, seed, left_of(rows_each, alike))
     cases = []
@@ -328,22 +307,13 @@ def errors_of(
 
 
 def propose_terms(
-    schema: Schema,
-    mechanism: Mechanism,
-    epsilon: float,
-    local_epsilon: float | None,
-    rest: Mapping[str, Any],
+    epsilon: float, local_epsilon: float | None, rest: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the terms of `Agreement.propose` but the quorum, with public defaults for the rest."""
-    terms = {"delta": 1e-6, **rest, "mechanism": mechanism, "epsilon": epsilon}
+    terms = {"delta": 1e-6, **rest, "epsilon": epsilon}
     if local_epsilon is not None:
         terms |= {"local_epsilon": local_epsilon}
         terms.setdefault("local_delta", terms["delta"])
-    if mechanism == "input":
-        blocks = len(schema.features) + schema.intercept
-        terms.setdefault("weight_bound", (2 if schema.is_label else 1) * math.sqrt(blocks))
-    for name in TERMS_OF_THE_OTHER[mechanism]:
-        terms.pop(name, None)
     return terms
 
 
@@ -372,7 +342,7 @@ def forecast_case(
     except BlurfitError as error:
         if isinstance(error, InvalidValueError):
             raise  # a mistake, and not a size that is too small
-        fixed = terms["epsilon"], terms["mechanism"], terms.get("local_epsilon")
+        fixed = terms["epsilon"], terms.get("local_epsilon")
         return Case(sums.count, *fixed, reason=str(error))
     return _under(agreement, samples, sums, terms.get("local_epsilon"))
 
@@ -383,7 +353,7 @@ def _under(
     sums: CollectionSums,
     local_epsilon: float | None = None,
 ) -> Case:
-    fixed = agreement.epsilon, agreement.mechanism, local_epsilon
+    fixed = agreement.epsilon, local_epsilon
     if sums.count < agreement.quorum:
         return Case(sums.count, *fixed, reason=f"below the quorum {agreement.quorum:,}")
     population, sums = _sent(agreement, samples, sums)
@@ -410,7 +380,7 @@ def _sent(
     agreement: Agreement, samples: Samples, sums: CollectionSums
 ) -> tuple[People, CollectionSums]:
     """Return whom errors are about, and the sums of what they send."""
-    if not agreement.shows_sums or isinstance(agreement.form, JointForm):
+    if isinstance(agreement.form, JointForm):
         return samples.population, sums
     return under(agreement, samples, sums.count)
 

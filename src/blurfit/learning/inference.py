@@ -151,13 +151,16 @@ class Inference:
         shapes = [array.shape for array in arrays.values()]
         if shapes != [(size,), *[(size, size)] * (len(shapes) - 1)]:
             raise InvalidValueError(
-                f"Expected {size} coefficients and their covariances, and got shapes {shapes}."
+                "Expected {size} coefficients and their covariances, and got shapes {shapes}.",
+                size=size,
+                shapes=shapes,
             )
         for name, array in arrays.items():
             if not np.isfinite(array).all() or (array.ndim == 2 and not _is_covariance(array)):
                 raise InvalidValueError(
-                    f"Expected {name} to be finite, and each covariance to be symmetric without "
-                    "negative variances."
+                    "Expected {name} to be finite, and each covariance to be symmetric without "
+                    "negative variances.",
+                    name=name,
                 )
         return cls(**fields | arrays)
 
@@ -219,8 +222,11 @@ class Inference:
         combined = np.asarray(weights, dtype=np.float64)
         if combined.shape != self.coefficients.shape:
             raise InvalidValueError(
-                f"Expected weights for the {len(self.coefficients)} coefficients {self.names}, got "
-                f"shape {combined.shape}."
+                "Expected weights for the {coefficients_count} coefficients {names}, got "
+                "shape {shape}.",
+                coefficients_count=len(self.coefficients),
+                names=self.names,
+                shape=combined.shape,
             )
         value = float(combined @ self.coefficients)
         sampling, privacy = (

@@ -57,15 +57,15 @@ class Outlook:
 
 
 def outlook(agreement: Agreement) -> Outlook:
-    """Return the outlook of a collection by `moment`, or of a plan's first wave, at its quorum."""
-    form = agreement.form if agreement.shows_sums else None
+    """Return the outlook of a collection, or of a plan's first wave, at its quorum."""
+    form = agreement.form
     if not isinstance(form, JointForm):
         raise InfeasibleError(
-            "Expected mechanism='moment', no groups, no weights and no later wave: there is no "
-            "such estimate for others."
+            "Expected no groups, no weights and no later wave: there is no such estimate for "
+            "others."
         )
     schema, n = agreement.schema, agreement.quorum
-    noise = agreement.calibration.total_noise  # type: ignore[union-attr]
+    noise = agreement.calibration.total_noise
     deviation, found = noise(n, agreement.database_draws), []
     features = [schema.columns[place] for place in kept_columns(schema)]
     for name in schema.target.columns:

@@ -1,28 +1,9 @@
 """The exact minimiser of ½wᵀ(A + ridge·I)w − cᵀw + l1·‖w‖₁ over ‖w‖ ≤ η, with its certificate.
 
-The proof of privacy is about the exact minimiser, so a solver that stops early voids it. Whatever
-finds the weights here, `certify` looks at the answer alone, with the original matrix, and refuses
-it unless it is optimal to within rounding. An answer is either certified or not returned.
-
-**How far w is from exact** (`enclose`). Floating point leaves the last digits of a minimiser open,
-and how many depends on the records. The weights of `input` are published with a promise that is
-proved for the exact minimiser, so they are computed to far more digits than are published: floating
-point proposes corrections, and Python's integers, which do not round, say what is left to correct.
-
-Let w* be the minimiser for H = A + ridge·I ⪰ λ > 0. A point v of the ball that is the minimiser for
-c + e instead has ‖v − w*‖ ≤ ‖e‖/λ: both satisfy a variational inequality, and adding the two gives
-λ‖v − w*‖² ≤ e·(v − w*). Given w, with support S and signs s, and a multiplier ν ≥ 0, v = w is such
-a point for
-
-    e_j = (Hw + νw − c)_j + l1·s_j                on S
-    |e_j| = (|(Hw − c)_j| − l1)₊                  elsewhere
-
-if ‖w‖ = η, or ν = 0 and ‖w‖ ≤ η. Where that fails by t, v is w, shortened or lengthened by t, and
-then ‖w − w*‖ ≤ t + (‖e‖ + (‖H‖ + ν)t)/λ. H, c, η and l1 are whole multiples of a power of two, and
-so is w: nothing here is rounded but the bound, upwards.
+Whatever finds the weights here, `certify` looks at the answer alone, with the original matrix, and
+rejects it unless it is optimal to within rounding. An answer is either certified or not returned.
 """
 
-import math
 from collections import deque
 from dataclasses import dataclass
 from itertools import cycle
@@ -30,10 +11,10 @@ from typing import Self
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
+from scipy.linalg import eigh
 from scipy.linalg.blas import dnrm2
 
-from blurfit.data import BoolArray, FloatArray, fixed
+from blurfit.data import FloatArray, fixed
 from blurfit.errors import (
     InfeasibleError,
     NotCertifiedError,
@@ -59,11 +40,6 @@ LENGTH_ALLOWED = 1.0 + 1e-12
 
 # Corrections of an interior solution; three reach the last digit wherever the first helps.
 REFINEMENTS = 3
-
-WholeArray = npt.NDArray[np.object_]  # of Python's integers
-UPWARDS = 1 + 2.0**-20  # more than what floating point takes from a bound
-CORRECTIONS = 40  # for one support; three or four are the rule
-SUPPORTS_TRIED = 50
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,8 +110,7 @@ class Minimiser:
     """The certified weights, and what they were certified by.
 
     `multiplier` is ν of the ball (0 inside it), the eigenvalues are those of A + ridge·I, and
-    `residual` is as `certify` defines it. Only the weights are covered by the theorem of the
-    `input` mechanism: publish nothing else of this there.
+    `residual` is as `certify` defines it. Of input perturbation publish nothing but the weights.
     """
 
     weights: FloatArray
@@ -222,10 +197,16 @@ def certify(problem: Program, spectrum: Spectrum, weights: FloatArray, multiplie
     inside, convex = norm <= eta * LENGTH_ALLOWED, curvature >= -spectrum.rounding
     if not (residual <= RESIDUAL_ALLOWED and inside and convex and nu >= 0.0):
         raise NotCertifiedError(
-            f"The weights have norm={norm:.6g} (weight_bound={eta:.6g}), multiplier={nu:.6g}, "
-            f"curvature={curvature:.3g} and residual={residual:.3g} (at most {RESIDUAL_ALLOWED}), "
+            "The weights have norm={norm:.6g} (weight_bound={eta:.6g}), multiplier={nu:.6g}, "
+            "curvature={curvature:.3g} and residual={residual:.3g} (at most {residual_allowed}), "
             "so they are not shown to be the exact minimiser, which the privacy proof needs. Raise "
-            "the ridge or lower the weight_bound, or scale the data if its numbers are extreme."
+            "the ridge or lower the weight_bound, or scale the data if its numbers are extreme.",
+            norm=norm,
+            eta=eta,
+            nu=nu,
+            curvature=curvature,
+            residual=residual,
+            residual_allowed=RESIDUAL_ALLOWED,
         )
     return residual
 
@@ -391,192 +372,15 @@ def _refuse_unless_solvable(problem: Program, spectrum: Spectrum, ridge: float) 
     enough = f"choose a ridge greater than {ridge - lowest + rounding:.6g}"
     if problem.l1 > 0 and lowest < -rounding:
         raise InfeasibleError(
-            f"{found}, but with l1 the problem must be convex: {enough}, or leave l1 out and give "
-            "a weight_bound."
+            "{number}, but with l1 the problem must be convex: {enough}, or leave l1 out and give "
+            "a weight_bound.",
+            number=found,
+            enough=enough,
         )
     if problem.l1 == 0 and np.isinf(problem.weight_bound) and lowest <= rounding:
         raise InfeasibleError(
-            f"{found}, which without a ball leaves no single minimiser: {enough}, or give a "
-            "weight_bound."
+            "{number}, which without a ball leaves no single minimiser: {enough}, or give a "
+            "weight_bound.",
+            number=found,
+            enough=enough,
         )
-
-
-@dataclass(frozen=True, eq=False)
-class Enclosure:
-    """Weights `multiples`·2^−`bits`, and how far the exact minimiser is from them at most."""
-
-    multiples: WholeArray
-    bits: int
-    error: float
-
-    def plus(self, shift: FloatArray, step: float) -> FloatArray:
-        """Round (w + shift)/step to the nearest whole number, times the step, a power of two."""
-        unit = _units(step, self.bits)
-        moved = self.multiples + _whole(shift, self.bits, exact=False)
-        return np.array([float((2 * one + unit) // (2 * unit)) for one in moved]) * step
-
-
-def enclose(
-    gram: FloatArray,
-    moment: FloatArray,
-    start: Minimiser,
-    *,
-    ridge: float,
-    radius: float,
-    l1: float,
-    allowed: float,
-) -> Enclosure:
-    """Find the minimiser of ½wᵀ(A + ridge·I)w − cᵀw + l1·‖w‖₁ over ‖w‖ ≤ η, to within `allowed`.
-
-    `start` is what floating point found, with a lower bound on the curvature. Raises
-    NotCertifiedError where no weights are shown to be so near.
-    """
-    search = _Search(gram, moment, start, ridge, radius, l1, allowed)
-    for _ in range(SUPPORTS_TRIED):
-        for _ in range(CORRECTIONS):
-            error, slack = search.error()
-            if error <= allowed:
-                return Enclosure(search.weights, search.bits, error)
-            if slack <= allowed:
-                break  # exact for this support, which is the wrong one
-            try:
-                search.correct()
-            except LinAlgError:
-                break
-        if not search.change_support():
-            break
-    raise NotCertifiedError(
-        f"The weights are known to within {error:.3g}, and {allowed:.3g} is what the privacy proof "
-        "needs."
-    )
-
-
-class _Search:
-    """Where the search is: H and ν in units of 2^−`fine`, w of 2^−`bits`, c and l1 of both."""
-
-    def __init__(
-        self,
-        gram: FloatArray,
-        moment: FloatArray,
-        start: Minimiser,
-        ridge: float,
-        radius: float,
-        l1: float,
-        allowed: float,
-    ) -> None:
-        d = len(moment)
-        self.floats = gram + ridge * np.eye(d)
-        self.largest = float(np.linalg.norm(self.floats)) * UPWARDS
-        self.smallest = start.smallest_eigenvalue - d * 2.0**-50 * self.largest
-        if not self.smallest > 0:
-            raise NotCertifiedError("There is a direction without curvature.")
-        scale = (self.largest + start.multiplier + 1) * (radius + 1) * d
-        bits = 16 + _log2(scale / allowed) + max(0, _log2(scale / self.smallest))
-        self.bits = bits = max(bits, _places(moment), _places(np.array([radius, l1, allowed])))
-        self.fine = fine = max(bits, _places(gram), _places(np.array([ridge])))
-        self.hessian = _whole(gram, fine)
-        self.hessian[np.diag_indices(d)] += _units(ridge, fine)
-        self.moment = _whole(moment, bits) << fine
-        self.strength = _units(l1, bits) << fine
-        self.radius = _units(radius, bits)
-        self.weights = _whole(start.weights, bits, exact=False)
-        self.multiplier = _units(start.multiplier, fine, exact=False)
-        self.on_sphere = start.multiplier > 0
-        self.signs = np.ones(d, dtype=object)  # 0 where a weight is none
-        if l1 > 0:
-            self.signs = np.array([(w > 0) - (w < 0) for w in self.weights], dtype=object)
-
-    def residual(self) -> WholeArray:
-        """Return c − Hw − νw − l1·s."""
-        product = self.hessian @ self.weights + self.multiplier * self.weights
-        return np.asarray(self.moment - product - self.strength * self.signs)
-
-    @property
-    def support(self) -> BoolArray:
-        return self.signs.astype(bool)
-
-    def error(self) -> tuple[float, float]:
-        """Bound how far w is from exact: for the whole problem, and for this support and ν."""
-        residual, support = self.residual(), self.support
-        excess = residual.copy()
-        for j in np.flatnonzero(~support):
-            excess[j] = max(abs(residual[j]) - self.strength, 0)
-        wrong = self.wrong_signs()
-        excess[wrong] = abs(excess[wrong]) + 2 * self.strength
-        gap = self.gap()
-        beyond = abs(gap) if self.on_sphere else max(-gap, 0)
-        here = self._bound(residual[support], abs(gap) if self.on_sphere else 0)
-        if self.multiplier < 0:
-            excess = abs(excess) - self.multiplier * abs(self.weights)
-        return self._bound(excess, beyond), here
-
-    def gap(self) -> int:
-        """Return η² − ‖w‖²."""
-        return int(self.radius**2 - (self.weights @ self.weights))
-
-    def _bound(self, excess: WholeArray, gap: int) -> float:
-        nu = max(self.multiplier, 0) / (1 << self.fine)
-        e = math.hypot(*(int(one) / (1 << self.bits + self.fine) for one in excess), 0.0)
-        t = abs(gap) / (self.radius << self.bits)  # |η − ‖w‖| ≤ |η² − ‖w‖²|/η
-        return UPWARDS * (t + (e + (self.largest + nu) * t) / self.smallest)
-
-    def wrong_signs(self) -> BoolArray:
-        """Tell which weights of the support have another sign than it says; none without l1."""
-        if not self.strength:
-            return np.zeros(len(self.signs), dtype=bool)
-        return np.asarray(self.weights * self.signs < 0, dtype=bool)
-
-    def correct(self) -> None:
-        """Take a Newton step on (H + ν)w = c − l1·s over the support and, if so, ‖w‖ = η."""
-        on = self.support
-        residual = np.array([one / (1 << self.bits + self.fine) for one in self.residual()[on]])
-        nu = self.multiplier / (1 << self.fine)
-        w = np.array([one / (1 << self.bits) for one in self.weights[on]])
-        factor = cho_factor(self.floats[np.ix_(on, on)] + nu * np.eye(int(on.sum())))
-        step = cho_solve(factor, residual)
-        if self.on_sphere:
-            across = cho_solve(factor, w)
-            wanted = self.gap() / (1 << 2 * self.bits) / 2
-            rise = (float(w @ step) - wanted) / float(w @ across)
-            step = step - rise * across
-            self.multiplier += _units(rise, self.fine, exact=False)
-        self.weights[on] += _whole(step, self.bits, exact=False)
-
-    def change_support(self) -> bool:
-        """Mend what is wrong with a support whose own equations hold; False if nothing is."""
-        wrong = self.wrong_signs()
-        if wrong.any():
-            self.weights[wrong], self.signs[wrong] = 0, 0
-        elif self.on_sphere and self.multiplier < 0:
-            self.on_sphere, self.multiplier = False, 0
-        elif not self.on_sphere and self.gap() < 0:
-            self.on_sphere = True
-        else:
-            residual = np.where(self.support, 0, self.residual())
-            worst = max(range(len(residual)), key=lambda j: abs(residual[j]))
-            if abs(residual[worst]) <= self.strength:
-                return False
-            self.signs[worst] = 1 if residual[worst] > 0 else -1
-        return True
-
-
-def _units(number: float, bits: int, *, exact: bool = True) -> int:
-    """Write a number in units of 2^−bits, rounded down unless it has to be `exact`."""
-    above, below = number.as_integer_ratio()  # in lowest terms, over a power of two
-    shift = bits + 1 - below.bit_length()
-    assert not exact or shift >= 0
-    return above << shift if shift >= 0 else above >> -shift
-
-
-def _whole(numbers: FloatArray, bits: int, *, exact: bool = True) -> WholeArray:
-    found = [_units(number, bits, exact=exact) for number in numbers.ravel().tolist()]
-    return np.array(found, dtype=object).reshape(numbers.shape)
-
-
-def _places(numbers: FloatArray) -> int:
-    """Count the binary places that the numbers have at most."""
-    return max(number.as_integer_ratio()[1].bit_length() - 1 for number in numbers.ravel().tolist())
-
-
-def _log2(value: float) -> int:
-    return math.frexp(value)[1]

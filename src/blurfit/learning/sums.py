@@ -2,28 +2,15 @@
 
 **Sums in any order.** Every number that a contributor sends is a whole number of steps, each a
 power of two, and the screen bounds how many. So a sum is exact in float64 while it stays below 2⁵³
-steps:
+steps: millions of rows add exactly, whatever the order. What is left are a few exact sums that
+`math.fsum` puts together, and it rounds the true sum once. Nothing depends on who came when, on
+which service, in which file or on which machine: only on who came. (Where ε is so large that the
+screen looks at no norms, the last bits may show the order.)
 
-| | sums | in steps |
-| --- | --- | --- |
-| moment | Σ of each product | g |
-| input | Σ hhᵀ, Σ (hlᵀ + lhᵀ), Σ llᵀ, where q̃ = h + l | S², S·g_q, g_q² |
-| | Σ p̃ in two parts: a multiple of g_p, and what dither put between | g_p; g |
-
-For `input` q̃ is cut in the middle: h is q̃ rounded to multiples of S, and l the rest, |l| ≤ S/2. A
-q̃ of L steps has products of L² steps, which a million contributors' grid brings near 2⁵³; with S
-of T ≈ √L steps, none of the three has products of more than about L + T of its own steps. The three
-add up to Σ q̃q̃ᵀ because q̃ = h + l is exact.
-
-So millions of rows add exactly, in BLAS too, whatever its order. What is left are a few exact sums
-that `math.fsum` puts together, and it rounds the true sum once. Nothing depends on who came when,
-on which service, in which file or on which machine: only on who came. (Where ε is so large that the
-screen looks at no norms, there is no L; then the last bits may show the order.)
-
-**What is known about the noise of joint sums** (`JointSums`, of a `moment` collection; those of
-`input` are `Statistics`). S = Σzzᵀ + E for z = (c, ω₁v₁, …, ω_kv_k). E is symmetric and Gaussian,
-of standard deviation s on the diagonal and s/√2 beside it (`blurfit.theory.moments`). Some entries
-are known without any noise, and are written into S before anything is computed from it:
+**What is known about the noise of joint sums** (`JointSums`). S = Σzzᵀ + E for z = (c, ω₁v₁, …,
+ω_kv_k). E is symmetric and Gaussian, of standard deviation s on the diagonal and s/√2 beside it
+(`blurfit.theory.moments`). Some entries are known without any noise, and are written into S before
+anything is computed from it:
 
 * the constant's own entry is c²N;
 * a column of signs has v² = 1, so its diagonal is ω²N;
@@ -43,11 +30,10 @@ shrinkage and inference need, follows from them.
 """
 
 import math
-import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -62,10 +48,9 @@ from blurfit.errors import (
     finite,
     nonnegative,
     whole,
-    whole_from_zero,
 )
-from blurfit.theory.forms import JointColumn, JointForm, places, public_zeros
-from blurfit.theory.input_calibration import InputCalibration
+from blurfit.theory.forms import JointColumn, JointForm, public_zeros
+from blurfit.wording import Message
 
 EXACT = 2.0**53
 # Rows that are turned into float64 and multiplied at once: 8 MB at d = 128, and enough for BLAS.
@@ -76,50 +61,9 @@ ASYMMETRY_ALLOWED = 1e-10
 _SEEN = 3.0  # deviations of noise, which a number of people must exceed before it is divided by
 
 
-def block_sums(agreement: Agreement, numbers: FloatArray) -> FloatArray:
-    """Add up a block's rows: each number for `moment`, for `input` the sums of the table above."""
-    if agreement.shows_sums:
-        return np.asarray(numbers.sum(axis=0))
-    d, grid = agreement.schema.dimension, agreement.grid
-    high, low = _split(numbers[:, :d], grid.quadratic * _cut(agreement))
-    coarse, fine = _split(numbers[:, d:], grid.linear)
-    mixed = high.T @ low
-    triangles = (one[places(d)] for one in (high.T @ high, mixed + mixed.T, low.T @ low))
-    ones = np.ones(len(numbers))  # BLAS adds columns faster than NumPy
-    return np.concatenate([*triangles, ones @ coarse, ones @ fine])
-
-
-def _split(numbers: FloatArray, step: float) -> tuple[FloatArray, FloatArray]:
-    """Return the nearest multiples of a step, which is a power of two, and the rest."""
-    coarse = numbers * (1 / step)
-    np.rint(coarse, out=coarse)
-    coarse *= step
-    return coarse, numbers - coarse
-
-
-def _cut(agreement: Agreement) -> float:
-    """Return T, how many steps of q̃ make one of h: about the root of how many a q̃ has.
-
-    Any power of two gives the right sums; this one lets the most rows add exactly.
-    """
-    calibration = agreement.calibration
-    assert isinstance(calibration, InputCalibration)
-    noise = 2 * math.sqrt(agreement.schema.dimension) * calibration.q_noise
-    steps = (calibration.setting.q_bound + noise) / agreement.grid.quadratic
-    return 2.0 ** math.ceil(math.log2(steps) / 2)
-
-
-def rows_that_add_exactly(agreement: Agreement, largest_steps: tuple[float, ...]) -> int:
+def rows_that_add_exactly(largest_steps: tuple[float, ...]) -> int:
     """Return how many rows may be added so that their sums stay exact; at least 1."""
     most = max(largest_steps)
-    if not agreement.shows_sums:
-        quadratic, linear = largest_steps
-        cut = _cut(agreement)
-        high = quadratic / cut + 0.5  # |h| in its own steps; |l| is at most cut/2
-        quadratic = max(high**2, high * cut, cut**2 / 4)
-        linear = linear * agreement.grid.dither / agreement.grid.linear
-        linear = max(linear + 0.5, agreement.grid.linear / agreement.grid.dither)
-        most = max(quadratic, linear)
     return max(1, int(EXACT / most)) if math.isfinite(most) else 1
 
 
@@ -144,9 +88,8 @@ def merged(
 class Totals:
     """How many contributed, and the sums of what they sent: all that a release is made of.
 
-    For `moment` there is one sum for each number that is sent; for `input` the triangle of A = Σ
-    q̃q̃ᵀ, row by row, and then c = Σ p̃. `draws` says how many databases have added noise of their
-    own: nothing is learned from sums that miss what the agreement promises
+    There is one sum for each number that is sent. `draws` says how many databases have added noise
+    of their own: nothing is learned from sums that miss what the agreement promises
     (`blurfit.model.release`).
     """
 
@@ -166,19 +109,11 @@ class Totals:
 def total(agreement: Agreement, parts: Iterable[tuple[int, FloatArray]], exact_rows: int) -> Totals:
     """Return the totals of a collection from its blocks' counts and sums."""
     groups = merged(parts, exact_rows)
-    count, d = sum(rows for rows, _ in groups), agreement.schema.dimension
-    triangle = d * (d + 1) // 2
     if not groups:
-        width = agreement.width if agreement.shows_sums else triangle + d
-        return Totals(0, np.zeros(width), agreement.fingerprint)
-    lines = np.array([sums for _, sums in groups])
-    columns = list(lines.T)
-    if not agreement.shows_sums:
-        # the three parts of A, and the two of c, are several lines of one sum
-        gram, moment = np.split(lines, [3 * triangle], axis=1)
-        columns = [*gram.reshape(-1, triangle).T, *moment.reshape(-1, d).T]
+        return Totals(0, np.zeros(agreement.width), agreement.fingerprint)
+    columns = np.array([sums for _, sums in groups]).T
     sums = np.array([math.fsum(column) for column in columns])
-    return Totals(count, sums, agreement.fingerprint)
+    return Totals(sum(rows for rows, _ in groups), sums, agreement.fingerprint)
 
 
 @dataclass(frozen=True)
@@ -201,7 +136,7 @@ class Screen:
     def largest_steps(self) -> tuple[float, ...]:
         """Return how many steps a number that passes can have, in each part."""
         each = zip(self.parts, self.radii, strict=True)
-        return tuple(radius / part.fine for part, radius in each)
+        return tuple(radius / part.step for part, radius in each)
 
     def passes(self, numbers: FloatArray) -> npt.NDArray[np.bool_]:
         """Tell which rows an honest contributor could have sent."""
@@ -210,7 +145,7 @@ class Screen:
             for part, radius in zip(self.parts, self.radii, strict=True):
                 some = numbers[:, part.numbers]
                 good &= np.einsum("ij,ij,j->i", some, some, part.counts) <= radius**2
-                steps = some * (1 / part.fine)  # a power of two, so these are the quotients
+                steps = some * (1 / part.step)  # a power of two, so these are the quotients
                 whole = np.rint(steps)
                 whole -= steps  # NaN where a number is not finite
                 if whole.any():  # hardly ever; row by row is slow
@@ -227,80 +162,28 @@ class Screen:
     @np.errstate(over="ignore")
     def refuse(self, row: FloatArray, place: int) -> InvalidValueError:
         """Say why a row did not pass, in words for whoever sent it, without any of its numbers."""
-        wrong = "numbers that no honest contributor sends"
+        wrong = Message("numbers that no honest contributor sends")
         if not np.isfinite(row).all():
-            wrong = "a number that is not finite, which blurring never makes"
+            wrong = Message("a number that is not finite, which blurring never makes")
         else:
             for part, radius in zip(self.parts, self.radii, strict=True):
                 some = row[part.numbers]
                 size = math.hypot(*(some * np.sqrt(part.counts)))
-                if not (np.rint(some / part.fine) == some / part.fine).all():
-                    wrong = f"a number that is no multiple of {part.fine}"
+                if not (np.rint(some / part.step) == some / part.step).all():
+                    wrong = Message("a number that is no multiple of {step}", step=part.step)
                 elif size > radius:
-                    wrong = f"a norm above {radius:.6g}, which noise hardly ever exceeds"
+                    wrong = Message(
+                        "a norm above {radius:.6g}, which noise hardly ever exceeds", radius=radius
+                    )
                 else:
                     continue
                 break
         return InvalidValueError(
-            f"Submission {place} has {wrong}. Blur the record under this very agreement, with "
-            "blurfit.perturb or the page that the service offers."
+            "Submission {place} has {wrong}. Blur the record under this very agreement, with "
+            "blurfit.perturb or the page that the service offers.",
+            place=place,
+            wrong=wrong,
         )
-
-
-@dataclass(frozen=True, eq=False)
-class Statistics:
-    """The sufficient statistics N, A = Σ q̃q̃ᵀ and c = Σ p̃ of an `input` collection.
-
-    A record matters to the model ½wᵀAw − cᵀw only through these sums. `fingerprint` is that of
-    their agreement, if any. The arrays are copied and cannot be written to; A is symmetric to the
-    last bit.
-
-    >>> Statistics.of_records([[1.0, 2.0], [0.0, 1.0]], [[0.5, 0.0], [0.0, 0.5]]).gram.tolist()
-    [[1.0, 2.0], [2.0, 5.0]]
-    """
-
-    count: int
-    gram: FloatArray
-    moment: FloatArray
-    fingerprint: str | None = None
-
-    def __post_init__(self) -> None:
-        whole_from_zero(count=self.count)
-        count = operator.index(self.count)
-        gram = symmetrised(gram=self.gram)
-        moment = conforming(gram, moment=self.moment)
-        for name, value in (("count", count), ("gram", fixed(gram)), ("moment", fixed(moment))):
-            object.__setattr__(self, name, value)
-
-    @property
-    def dimension(self) -> int:
-        """The number of weights, d."""
-        return len(self.moment)
-
-    @classmethod
-    def of_records(cls, q: npt.ArrayLike, p: npt.ArrayLike, *, chunk: int = ROWS_AT_ONCE) -> Self:
-        """Return A = Σ q̃q̃ᵀ and c = Σ p̃, of one record (d,) or of many (n, d).
-
-        The rows are taken `chunk` at a time, so that arrays which are memory-mapped or hold
-        smaller numbers than float64 are never converted as a whole.
-        """
-        whole(chunk=chunk)
-        q, p = np.atleast_2d(np.asarray(q)), np.atleast_2d(np.asarray(p))
-        if q.ndim != 2 or q.shape != p.shape or q.shape[1] == 0:
-            raise InvalidValueError(
-                f"Expected q.shape={q.shape} and p.shape={p.shape} to be the same, "
-                "(d,) for one record or (n, d) for many."
-            )
-        count, dimension = q.shape
-        A, c = np.zeros((dimension, dimension)), np.zeros(dimension)
-        for start in range(0, count, chunk):
-            part = slice(start, start + chunk)
-            rows, targets = (np.ascontiguousarray(one[part], dtype=np.float64) for one in (q, p))
-            _refuse_unless_finite(q=rows, p=targets)
-            with np.errstate(over="ignore", invalid="ignore"):  # the sums are checked at the end
-                A += rows.T @ rows
-                c += targets.sum(axis=0)
-        return cls(count, A, c)
 
 
 def symmetrised(**matrices: npt.ArrayLike) -> FloatArray:
@@ -311,14 +194,18 @@ def symmetrised(**matrices: npt.ArrayLike) -> FloatArray:
     ((name, value),) = matrices.items()
     M = np.asarray(value, dtype=np.float64)
     if M.ndim != 2 or M.shape[0] != M.shape[1] or M.size == 0:
-        raise InvalidValueError(f"Expected {name}.shape={M.shape} to be (d, d).")
+        raise InvalidValueError(
+            "Expected {name}.shape={shape} to be (d, d).", name=name, shape=M.shape
+        )
     _refuse_unless_finite(**{name: M})
     half = 0.5 * M
     asymmetry, size = float(np.abs(half - half.T).max()), float(np.abs(half).max())
     if asymmetry > ASYMMETRY_ALLOWED * size:
         raise InvalidValueError(
-            f"Expected {name} to be symmetric, but it differs from its transpose by up to "
-            f"{2 * asymmetry:.3g}; pass ({name} + {name}.T) / 2 if that is what you mean."
+            "Expected {name} to be symmetric, but it differs from its transpose by up to "
+            "{asymmetry:.3g}; pass ({name} + {name}.T) / 2 if that is what you mean.",
+            name=name,
+            asymmetry=2 * asymmetry,
         )
     return half + half.T
 
@@ -329,8 +216,11 @@ def conforming(gram: FloatArray, **vectors: npt.ArrayLike) -> FloatArray:
     vector = np.array(value, dtype=np.float64)
     if vector.shape != gram.shape[:1]:
         raise InvalidValueError(
-            f"Expected {name}.shape={vector.shape} to be {gram.shape[:1]}, "
-            f"because gram.shape={gram.shape}."
+            "Expected {name}.shape={shape} to be {shape_2}, because gram.shape={shape_3}.",
+            name=name,
+            shape=vector.shape,
+            shape_2=gram.shape[:1],
+            shape_3=gram.shape,
         )
     _refuse_unless_finite(**{name: vector})
     return vector
@@ -341,8 +231,10 @@ def _refuse_unless_finite(**arrays: FloatArray) -> None:
         if not np.isfinite(array).all():
             culprit = array[~np.isfinite(array)][0]
             raise InvalidValueError(
-                f"Expected {name} to be finite, but it contains {culprit}: blurring never makes "
-                "such a number, so look for it where the records are read."
+                "Expected {name} to be finite, but it contains {culprit}: blurring never makes "
+                "such a number, so look for it where the records are read.",
+                name=name,
+                culprit=culprit,
             )
 
 
@@ -517,8 +409,11 @@ class JointSums:
         size = JointForm(self.constant, self.columns).size  # refuses a name or a weight too many
         if self.matrix.shape != (size, size) or not np.array_equal(self.matrix, self.matrix.T):
             raise InvalidValueError(
-                f"Expected matrix to be symmetric with {size} rows (the constant and "
-                f"{size - 1} columns), got shape {self.matrix.shape}."
+                "Expected matrix to be symmetric with {size} rows (the constant and "
+                "{size_2} columns), got shape {shape}.",
+                size=size,
+                size_2=size - 1,
+                shape=self.matrix.shape,
             )
         finite(largest_entry=float(np.abs(self.matrix).max()))
         matrix, noise = _with_what_is_known(self)
@@ -530,7 +425,9 @@ class JointSums:
         names = [column.name for column in self.columns]
         if name not in names:
             raise InvalidValueError(
-                f"Expected a column of the release, got {name!r}; there are {names}."
+                "Expected a column of the release, got {name!r}; there are {names}.",
+                name=name,
+                names=names,
             )
         return 1 + names.index(name)
 
@@ -553,11 +450,15 @@ class JointSums:
         for column in chosen:
             if belongs(column):
                 raise InvalidValueError(
-                    f"Expected features other than the target {target!r} and its levels, got "
-                    f"{column.name!r}."
+                    "Expected features other than the target {target!r} and its levels, got "
+                    "{column_name!r}.",
+                    target=target,
+                    column_name=column.name,
                 )
         if len(set(rows)) != len(rows):
-            raise InvalidValueError(f"Expected each feature once, and got {list(features)}.")
+            raise InvalidValueError(
+                "Expected each feature once, and got {features}.", features=list(features)
+            )
         return Submodel(
             count=self.count,
             constant=self.constant,

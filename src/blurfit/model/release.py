@@ -3,19 +3,18 @@
     moments = PublishedMoments.load("moments.json")
     print(moments.fit("income ~ age + education + C(region)").summary())
 
-For `moment` the blurred sums of all products of two columns are themselves the release, and the
-model of the agreed target is the first of many that anyone may fit to them. For `input` there is
-one model per collection, and no knob that the agreement does not fix.
+The blurred sums of all products of two columns are themselves the release, and the model of the
+agreed target is the first of many that anyone may fit to them.
 
-**One agreement, one set.** The guarantee is for what the release of one set S shows (for `moment`
-the blurred sums, for `input` the weights) and whatever anyone computes from it. It does not hold
-for the releases of two sets: their noise cancels. So a second release is allowed only if it shows
-what the first one showed, by `Release.mark`, its SHA-256. There is at most one set for each store
-and everything exported from it, as long as all of them are used with one record
-(`blurfit.release_record`). **A copy is enough to break this** under another account, on another
-machine, or with the rows of a file in a new one; where the database adds noise of its own, a copy
-of the same set is enough. If the sums allow no model, that is the outcome, for ever. Proofs, and
-who may release when: `docs/theory/one-release.md`. Tests: `server/tests/files/test_one_set.py`.
+**One agreement, one set.** The guarantee is for what the release of one set S shows, its blurred
+sums, and whatever anyone computes from it. It does not hold for the releases of two sets: their
+noise cancels. So a second release is allowed only if it shows what the first one showed, by
+`Release.mark`, its SHA-256. There is at most one set for each store and everything exported from
+it, as long as all of them are used with one record (`blurfit.release_record`). **A copy is enough
+to break this** under another account, on another machine, or with the rows of a file in a new one;
+where the database adds noise of its own, a copy of the same set is enough. If the sums allow no
+model, that is the outcome, for ever. Proofs, and who may release when:
+`docs/theory/one-release.md`. Tests: `server/tests/files/test_one_set.py`.
 
 **What a signed file shows.** A file is signed by the keys that its agreement names
 (`blurfit.messages.signing`), one of each database. So whoever has the agreement from somewhere
@@ -35,10 +34,8 @@ import numpy as np
 
 from blurfit import errors
 from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.numbers import weight_scale
 from blurfit.data import FloatArray, fixed, read_json, software
-from blurfit.learning.solver import enclose, minimise
-from blurfit.learning.sums import JointSums, Statistics, Totals
+from blurfit.learning.sums import JointSums, Totals
 from blurfit.messages.signing import Signature, about_release, is_signed
 from blurfit.model.effects import standardised
 from blurfit.model.fitting import CoefficientPath, coefficient_path, fit_formula
@@ -48,13 +45,10 @@ from blurfit.model.summary import plot_moments
 from blurfit.model.survival import SurvivalModel
 from blurfit.model.tables import Answers, Asked
 from blurfit.schema.formulas import Formula, parsed
-from blurfit.theory import forms
 from blurfit.theory.coded import CodedForm
 from blurfit.theory.forms import JointForm
 from blurfit.theory.hazards import EventForm
-from blurfit.theory.input_calibration import InputCalibration
-from blurfit.theory.losses import LogisticLoss
-from blurfit.theory.moments import MomentCalibration
+from blurfit.wording import Message, join_messages
 
 LITTLE_WEIGHT = 0.1  # on average, below which it is said what it costs
 
@@ -94,19 +88,18 @@ class PublishedMoments(PublishedFile, Asked):
     signatures: tuple[Signature, ...] = ()
 
     def __post_init__(self) -> None:
-        if not self.agreement.shows_sums:
-            raise errors.InvalidValueError(
-                "Expected an agreement with mechanism='moment': the sums of 'input' are never "
-                "shown, because its promise is for one model alone."
-            )
         self._require_quorum()
         sums = np.array(self.sums, dtype=np.float64)
         (part,) = self.agreement.parts
         largest = self.count * _MOST_STEPS * part.step
         if sums.shape != (self.agreement.form.width,) or not (np.abs(sums) <= largest).all():
             raise errors.InvalidValueError(
-                f"Expected {self.agreement.form.width} sums up to {largest:g}, which is more than "
-                f"{self.count:,} people can send, and got shape {sums.shape}."
+                "Expected {width} sums up to {largest:g}, which is more than {count:,} people can "
+                "send, and got shape {shape}.",
+                width=self.agreement.form.width,
+                largest=largest,
+                count=self.count,
+                shape=sums.shape,
             )
         object.__setattr__(self, "sums", fixed(sums))
 
@@ -133,9 +126,7 @@ class PublishedMoments(PublishedFile, Asked):
     @property
     def deviation(self) -> float:
         """s, the standard deviation of the noise in the sums on the diagonal; off it, s/√2."""
-        calibration = self.agreement.calibration
-        assert isinstance(calibration, MomentCalibration)
-        return calibration.total_noise(self.count, self.agreement.database_draws)
+        return self.agreement.calibration.total_noise(self.count, self.agreement.database_draws)
 
     @cached_property
     def average_weight(self) -> float:
@@ -201,8 +192,10 @@ class PublishedMoments(PublishedFile, Asked):
         aim = schema.target.name if target is None else target
         if aim not in targets:
             raise errors.InvalidValueError(
-                f"Expected target={aim!r} to be one of {list(targets)}: the agreement says "
-                "that only these may be predicted."
+                "Expected target={aim!r} to be one of {targets}: the agreement says "
+                "that only these may be predicted.",
+                aim=aim,
+                targets=list(targets),
             )
         sent = {one.name for one in self.agreement.questions}
         if not self.agreement.factors:
@@ -236,8 +229,9 @@ class PublishedMoments(PublishedFile, Asked):
         if grouped in asked.features:
             if ridge is not None or lasso is not None or uneven:
                 raise errors.InvalidValueError(
-                    f"Expected no ridge, lasso or uneven with the group {grouped!r} as a feature: "
-                    "what is shrunk there, and the errors, follow from the noise."
+                    "Expected no ridge, lasso or uneven with the group {grouped!r} as a feature: "
+                    "what is shrunk there, and the errors, follow from the noise.",
+                    grouped=grouped,
                 )
             return fit_common(self, asked)
         return self.modelled(
@@ -290,123 +284,37 @@ class PublishedMoments(PublishedFile, Asked):
 
 
 _MOST_STEPS = 2.0**52  # of the grid, for each person: numbers have 2⁵¹ at most, the noise fewer
-NO_ERRORS = (
-    "the promise of mechanism='input' is for the weights alone, and standard errors would be a "
-    "second release. Use mechanism='moment' where they are needed."
-)
-_SOLVER_SHARE = 2.0**-40  # of the weights' last noise: how far they may be from exact
-_SURELY_NOISE = 16  # times its scale: a weight of 0 gets that far with a probability of e^{−16}
 
 
-def learn(
-    agreement: Agreement, totals: Totals, *, allow_unproved: bool = False, held: bool = False
-) -> PublishedModel:
-    """Return the model of the agreed target, refused below the quorum; `held` as in
+def learn(agreement: Agreement, totals: Totals, *, held: bool = False) -> PublishedModel:
+    """Return the shrunk model of the agreed target, refused below the quorum; `held` as in
     `PublishedModel`.
-
-    input:  w = argmin_{‖w‖≤η} ½wᵀ(A + Δ_in·I)w − cᵀw + l1·‖w‖₁ + ½l2·‖w‖²
-    moment: the shrunk model of `PublishedMoments.fit`
     """
-    agreement.verify(allow_unproved=allow_unproved)
-    refuse_unless_ready(agreement, totals)
-    if agreement.shows_sums:
-        return moments_of(agreement, totals, held=held).fit()
-    weights = released_weights(agreement, statistics_of(agreement, totals))
-    return replace(published(agreement, weights, totals.count), held=held)
+    agreement.verify()
+    return moments_of(agreement, totals, held=held).fit()
 
 
 def moments_of(agreement: Agreement, totals: Totals, *, held: bool = False) -> PublishedMoments:
-    """Return the release of a `moment` collection."""
+    """Return the release of a collection."""
     refuse_unless_ready(agreement, totals)
     return PublishedMoments(agreement, totals.count, totals.sums, held=held)
-
-
-def statistics_of(agreement: Agreement, totals: Totals) -> Statistics:
-    """Return a and c of an `input` collection. Nothing of them may be shown but the model."""
-    d = agreement.schema.dimension
-    gram, moment = np.split(totals.sums, [forms.size(d)])
-    return Statistics(totals.count, forms.unpack(gram, d), moment, totals.fingerprint)
-
-
-def published(agreement: Agreement, weights: FloatArray, count: int) -> PublishedModel:
-    """Return the weights w on x = s·(v, 1) as those of (1, v), for the target's own column.
-
-    For a label the quadratic a + ½cz² − yz/2 is least squares in disguise: its minimiser is 1/(2c)
-    times the least-squares fit of y = ±1, whose value estimates E[y|x]. So 2c·(w·x) is the score,
-    and (score + 1)/2 the probability, as calibrated as a linear function can be.
-    """
-    schema = agreement.schema
-    scaled = weights * schema.scale
-    if isinstance(agreement.loss, LogisticLoss):
-        scaled = 2 * agreement.loss.parabola.curvature * scaled
-    constant, slopes = (scaled[-1], scaled[:-1]) if schema.intercept else (0.0, scaled)
-    return PublishedModel(
-        agreement=agreement,
-        target=schema.target.name,
-        features=tuple(feature.name for feature in schema.features),
-        weights=np.concatenate([[constant], slopes])[None],
-        count=count,
-        method="input perturbation",
-        refusal=NO_ERRORS,
-    )
-
-
-def released_weights(agreement: Agreement, statistics: Statistics) -> FloatArray:
-    """w of an `input` collection and its last noise, which hides grids, sums and solver: the one
-    thing that may be shown. `blurfit.agreement.numbers` has the proof.
-
-    With l1, what that noise alone could have made is shown as 0, as it was.
-    Without the checks of `learn`, for simulations that repeat one agreement thousands of times.
-    """
-    calibration, objective = agreement.calibration, agreement.objective
-    assert isinstance(calibration, InputCalibration) and objective is not None  # noqa: PT018
-    gram, moment, l1 = statistics.gram, statistics.moment, objective.l1
-    ridge, radius = calibration.ridge + objective.l2, calibration.setting.ball
-    scale = weight_scale(calibration, agreement.grid, statistics.count)
-    try:
-        start = minimise(gram, moment, ridge=ridge, weight_bound=radius, l1=l1)
-        allowed = _SOLVER_SHARE * scale
-        found = enclose(gram, moment, start, ridge=ridge, radius=radius, l1=l1, allowed=allowed)
-    except (errors.InfeasibleError, errors.NotCertifiedError):
-        # whose own words would tell eigenvalues, which nothing covers
-        raise errors.InfeasibleError(
-            "The blurred sums leave a direction without curvature, an event that the guarantee "
-            "excludes. No model can be published from this collection."
-        ) from None
-    weights = found.plus(scale * _standard_laplace(agreement, statistics), scale)
-    if l1 > 0:
-        weights[np.abs(weights) <= _SURELY_NOISE * scale] = 0.0
-    return weights
-
-
-def _standard_laplace(agreement: Agreement, statistics: Statistics) -> FloatArray:
-    """Laplace noise of scale 1, drawn from the sums themselves by SHAKE-256.
-
-    Whoever learns from the same sums publishes the same model, to the last bit; fresh noise would
-    average out over repeated learning. Only whoever holds the sums knows them: they contain the
-    noise of all contributors, some seventy bits of it even for d = 1 and many hundreds as a rule,
-    so that their hash serves as fresh randomness (SHAKE-256 taken as a random oracle).
-    """
-    sums = np.concatenate([statistics.gram.ravel(), statistics.moment]) + 0.0  # no −0.0
-    secret = hashlib.shake_256(b"blurfit weights\0" + agreement.fingerprint.encode())
-    secret.update(statistics.count.to_bytes(8, "little") + sums.astype("<f8").tobytes())
-    d = statistics.dimension
-    words = np.frombuffer(secret.digest(17 * d), dtype=np.uint8).reshape(d, 17)
-    uniform = [(int.from_bytes(word[1:], "little") + 0.5) / 2.0**128 for word in words.tolist()]
-    return np.where(words[:, 0] & 1, 1.0, -1.0) * -np.log(uniform)
 
 
 def refuse_unless_ready(agreement: Agreement, totals: Totals) -> None:
     """Refuse sums of another agreement, and of fewer people than its quorum."""
     if totals.fingerprint != agreement.fingerprint:
         raise errors.InvalidValueError(
-            f"Expected sums under {agreement.fingerprint}, and got some that were blurred under "
-            f"{totals.fingerprint}: another agreement promises something else."
+            "Expected sums under {agreement_fingerprint}, and got some that were blurred under "
+            "{totals_fingerprint}: another agreement promises something else.",
+            agreement_fingerprint=agreement.fingerprint,
+            totals_fingerprint=totals.fingerprint,
         )
     if totals.draws != agreement.database_draws:
         raise errors.InvalidValueError(
-            f"Expected sums with the noise of {agreement.database_draws} databases, as agreed, and "
-            f"these have that of {totals.draws}: add it with blurfit.randomness."
+            "Expected sums with the noise of {database_draws} databases, as agreed, and "
+            "these have that of {draws}: add it with blurfit.randomness.",
+            database_draws=agreement.database_draws,
+            draws=totals.draws,
         )
     refuse_below_quorum(agreement, totals.count)
 
@@ -416,9 +324,12 @@ def refuse_below_quorum(agreement: Agreement, count: int) -> None:
     missing = agreement.quorum - count
     if missing > 0:
         raise errors.BelowQuorumError(
-            f"Expected count={count} to be at least the quorum {agreement.quorum}: "
-            f"{missing} more contributors are needed. With fewer, the noise is too small to "
-            "protect anyone."
+            "Expected count={count} to be at least the quorum {quorum}: "
+            "{missing} more contributors are needed. With fewer, the noise is too small to "
+            "protect anyone.",
+            count=count,
+            quorum=agreement.quorum,
+            missing=missing,
         )
 
 
@@ -432,7 +343,7 @@ WITHOUT_A_MODEL = (
 
 @dataclass(frozen=True)
 class Release:
-    """The text of a model, for `moment` that of its sums; or why there will never be one."""
+    """The text of a model and that of its sums; or why there will never be one."""
 
     model: str | None = None
     moments: str | None = None
@@ -451,20 +362,21 @@ class Release:
             reason = OF_EXITS if agreement.sums_alone else WITHOUT_A_MODEL
             return cls(moments=moments, refusal=reason)
         try:
-            model = learn(agreement, totals, allow_unproved=True, held=held).to_json()
+            model = learn(agreement, totals, held=held).to_json()
         except errors.BelowQuorumError:
             raise
         except errors.BlurfitError as error:
             return cls(refusal=str(error))
-        if not agreement.shows_sums:
-            return cls(model)
         return cls(model, moments_of(agreement, totals, held=held).to_json())
 
     def text(self) -> str:
         """Return the model's text, always the same bytes; an error where there is none."""
         if self.model is None:
-            shown = "The sums are published, and are not a model. " if self.moments else ""
-            raise errors.InfeasibleError(shown + (self.refusal or "There is no model."))
+            reason = Message(self.refusal or "There is no model.")
+            if self.moments:
+                shown = Message("The sums are published, and are not a model.")
+                reason = join_messages([shown, reason])
+            raise errors.InfeasibleError(reason)
         return self.model
 
     def shown(self) -> str:
@@ -473,12 +385,7 @@ class Release:
 
     def mark(self) -> str:
         """Return a digest of everything that is shown: releases with one mark show the same."""
-        shown = self.moments
-        if shown is None:
-            model = PublishedModel.from_json(self.text())
-            weights = (model.weights + 0.0).tolist()  # without the sign of a zero
-            shown = json.dumps([model.fingerprint, model.count, weights])
-        return hashlib.sha256(shown.encode()).hexdigest()
+        return hashlib.sha256((self.moments or self.text()).encode()).hexdigest()
 
     def follows(self, agreement: Agreement, count: int) -> bool:
         """Return whether these are moments of so many people under an agreement, and their model if
@@ -549,11 +456,12 @@ def examine(text: str | bytes, agreement: Agreement | None = None) -> Examinatio
         document = read_json(text)
         stated = document.get("format") if isinstance(document, dict) else None
     except ValueError as error:
-        raise errors.InvalidValueError(f"Expected a file in JSON: {error}.") from error
+        raise errors.InvalidValueError("Expected a file in JSON: {error}.", error=error) from error
     kind = next((one for one in KINDS if stated == one.FORMAT), None)
     if kind is None:
         raise errors.InvalidValueError(
-            f"Expected a model or moments that a service published, and got format={stated!r}."
+            "Expected a model or moments that a service published, and got format={stated!r}.",
+            stated=stated,
         )
     try:
         found = kind.from_dict(document)

@@ -337,10 +337,8 @@ def _not_covered(model: Published) -> Iterator[str]:
 def _facts(model: Published, language: str | None) -> Iterator[tuple[str, str]]:
     """Return the rows of the table: numbers of the promise only where there is one."""
     promise, agreement = model.guarantee, model.agreement
-    gaussian = agreement.shows_sums and promise.private
-    noise = ", a Gaussian mechanism with discrete noise" if gaussian else ""
-    rule = f", {agreement.calibration.rule}" if not agreement.shows_sums else ""  # type: ignore[union-attr]
-    yield "mechanism", f"{agreement.mechanism} perturbation{rule}{noise}"
+    noise = ", a Gaussian mechanism with discrete noise" if promise.private else ""
+    yield "mechanism", f"moment perturbation{noise}"
     if not model.held:
         where = " of the last wave" if _in_waves(model) else ""
         yield f"sent by each person{where}", f"{agreement.width:,} blurred numbers"
@@ -412,7 +410,7 @@ def as_card(model: PublishedModel) -> str:
     head = {
         "library_name": "blurfit",
         "pipeline_tag": f"tabular-{task}",
-        "tags": ["tabular", *private, f"{model.agreement.mechanism}-perturbation"],
+        "tags": ["tabular", *private, "moment-perturbation"],
         "privacy": facts | {"agreement": model.fingerprint},
     }
     features = "\n".join(_feature(one) for one in model.agreement.schema.asked_for(model.features))
@@ -500,9 +498,9 @@ def as_yaml(model: Published) -> str:
                 "privacy_parameters_description": promise.in_words,
             },
             "model": {
-                "model_name": f"Noise added by whoever held the rows ({agreement.mechanism})"
+                "model_name": "Noise added by whoever held the rows (moment)"
                 if held
-                else f"Local noise, distributed over a quorum ({agreement.mechanism})",
+                else "Local noise, distributed over a quorum (moment)",
                 "actors": _actors(model),
                 "release_type": "One release"
                 if promise.releases == 1
@@ -517,7 +515,7 @@ def as_yaml(model: Published) -> str:
                 else "anything that follows from the blurred sums, which are published themselves",
             },
             "implementation": {
-                "mechanisms": f"Gaussian noise, {agreement.mechanism} perturbation{noise}",
+                "mechanisms": f"Gaussian noise, moment perturbation{noise}",
                 "justification": "Public bounds only; how much noise is enough can be verified "
                 f"from the agreement{where} {model.fingerprint}."
                 if promise.private

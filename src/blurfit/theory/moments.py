@@ -38,7 +38,6 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from blurfit.errors import (
-    InfeasibleError,
     InvalidValueError,
     NotCertifiedError,
     inside_unit_interval,
@@ -52,12 +51,7 @@ from blurfit.errors import (
 Calibration = TypeVar("Calibration")
 Neighbours = Literal["replace", "zero-out"]
 NEIGHBOURS: tuple[Neighbours, ...] = ("replace", "zero-out")
-Rule = Literal["certified", "published"]
-RULES: tuple[Rule, ...] = ("certified", "published")
-Approximation = Literal["taylor", "chebyshev", "least-squares"]
-APPROXIMATIONS: tuple[Approximation, ...] = ("taylor", "chebyshev", "least-squares")
 
-LEAST_PROBABILITY = 1e-300  # of an event that a proof gives away: quantiles are exact down to here
 LEAST_DELTA = 1e-290  # that is stated, so that events of the least probability cost nothing of it
 BITS = 28  # of a stated number
 BEYOND = 2.0**-24  # how much further than necessary a stated number may lie on its safe side
@@ -66,55 +60,6 @@ FOR_ROUNDING = 1 + 2.0**-25  # more noise than the least, so that what is stated
 _EVALUATION_ROUNDING = 1 + 1e-10  # what is kept is evaluated at a little less noise than there is
 _MARGIN = 2.0**-30  # far more than machines differ by
 _DISCRETE = 1e-3  # far more than discrete noise differs from a Gaussian's, see `agreement.grid`
-
-
-@dataclass(frozen=True)
-class Setting:
-    """The public facts of a collection by input perturbation.
-
-    | name | paper | meaning |
-    | --- | --- | --- |
-    | `dimension` | d | length of q, p and the weights |
-    | `quorum` | n | least number of honest records; each carries noise of variance σ²/n |
-    | `q_bound` | √λ | bound R_q on ‖q‖ |
-    | `p_bound` | ≤ ζ | bound R_p on ‖p‖ |
-    | `weight_bound` | η | the model is sought in the ball ‖w‖ ≤ η |
-    | `neighbours` | – | what one person may change: "replace" their record, or "zero-out" it |
-    """
-
-    dimension: int
-    quorum: int
-    q_bound: float
-    p_bound: float
-    weight_bound: float | None = None
-    neighbours: Neighbours = "replace"
-
-    def __post_init__(self) -> None:
-        whole(dimension=self.dimension, quorum=self.quorum)
-        positive(q_bound=self.q_bound, p_bound=self.p_bound)
-        if self.weight_bound is not None:
-            positive(weight_bound=self.weight_bound)
-        one_of(NEIGHBOURS, neighbours=self.neighbours)
-
-    @property
-    def smoothness(self) -> float:
-        """λ = R_q², because ∇²ℓ = qqᵀ."""
-        return self.q_bound**2
-
-    @property
-    def ball(self) -> float:
-        """η, without which input perturbation has no bound on the gradient."""
-        if self.weight_bound is None:
-            raise InfeasibleError(
-                "mechanism='input' needs a weight_bound (η): its proof bounds the gradient over "
-                "the ball ‖w‖ <= η. Give weight_bound=1.0, say, or use mechanism='moment'."
-            )
-        return self.weight_bound
-
-    @property
-    def gradient_bound(self) -> float:
-        """ζ = λη + R_p ≥ ‖qqᵀw − p‖ over the ball."""
-        return self.smoothness * self.ball + self.p_bound
 
 
 @dataclass(frozen=True)
@@ -137,8 +82,11 @@ class ModelGuarantee:
         once_or_any = self.releases in (1, "any") and self.releases is not True
         if self.delta > 1 or type(self.proved) is not bool or not once_or_any:
             raise InvalidValueError(
-                f"Expected delta={self.delta!r} <= 1, releases={self.releases!r} to be 1 or 'any', "
-                f"and proved={self.proved!r} to be true or false."
+                "Expected delta={delta!r} <= 1, releases={releases!r} to be 1 or 'any', "
+                "and proved={proved!r} to be true or false.",
+                delta=self.delta,
+                releases=self.releases,
+                proved=self.proved,
             )
 
 
@@ -184,18 +132,6 @@ def require_above(name: str, stated: float, follows: float) -> None:
         _refuse(name, stated, f"no less than {follows!r}, and hardly more")
 
 
-def require_below(name: str, stated: float, follows: float) -> None:
-    """Refuse a number that is more than what follows, or absurdly less."""
-    if not (follows - BEYOND * abs(follows) <= stated <= follows):
-        _refuse(name, stated, f"no more than {follows!r}, and hardly less")
-
-
-def require_close(name: str, stated: float, follows: float) -> None:
-    """Refuse a number that differs by more than rounding: for what bounds nothing."""
-    if not math.isclose(stated, follows, rel_tol=BEYOND, abs_tol=1e-300):
-        _refuse(name, stated, f"close to {follows!r}")
-
-
 def require_equal(name: str, stated: object, follows: object) -> None:
     """Refuse anything else than what follows."""
     if stated != follows:
@@ -223,8 +159,10 @@ def require_one(epsilon: float | None, delta: float | None) -> None:
     """Refuse a question that does not fix exactly one of ε and δ, or fixes it out of range."""
     if (epsilon is None) == (delta is None):
         raise InvalidValueError(
-            f"Expected one of epsilon={epsilon!r} and delta={delta!r}: give the one that is "
-            "fixed, and the other is computed."
+            "Expected one of epsilon={epsilon!r} and delta={delta!r}: give the one that is "
+            "fixed, and the other is computed.",
+            epsilon=epsilon,
+            delta=delta,
         )
     if epsilon is not None:
         nonnegative(epsilon=epsilon)
@@ -236,26 +174,29 @@ def calibration_from(
     kind: type[Calibration],
     parts: Mapping[str, Any],
     fields: Mapping[str, Any],
-    optional: tuple[str, ...] = (),
 ) -> Calibration:
     """Read what a calibration's `to_dict` wrote; refuse missing and unknown fields."""
     try:
         given = {**fields}
         for name, part in parts.items():
-            if name in given and (given[name] is not None or name not in optional):
+            if name in given:
                 given[name] = part(**given[name])
         return kind(**given)
     except (AttributeError, TypeError) as error:
         raise InvalidValueError(
-            f"Expected a calibration as `to_dict` writes it: {error}. Was it written by "
-            "another version of blurfit?"
+            "Expected a calibration as `to_dict` writes it: {error}. Was it written by "
+            "another version of blurfit?",
+            error=error,
         ) from error
 
 
 def _refuse(name: str, stated: object, expected: str) -> None:
     raise NotCertifiedError(
-        f"Expected {name} to be {expected}, which follows from public facts and the noise, but "
-        f"{stated!r} is stated. Do not rely on this calibration; make a new one."
+        "Expected {name} to be {expected}, which follows from public facts and the noise, but "
+        "{stated!r} is stated. Do not rely on this calibration; make a new one.",
+        name=name,
+        expected=expected,
+        stated=stated,
     )
 
 
@@ -425,9 +366,12 @@ class MomentCalibration:
         require_local(self.local, _submission_mu(reach, self.sigma, self.quorum))
         if gaussian.delta_of(self.mu, self.model.epsilon) > self.model.delta:
             raise NotCertifiedError(
-                f"The noise does not keep epsilon={self.model.epsilon:g}, "
-                f"delta={self.model.delta:g}: sigma={self.sigma!r} is too small. Do not send "
-                "anything blurred with it."
+                "The noise does not keep epsilon={epsilon:g}, "
+                "delta={delta:g}: sigma={sigma!r} is too small. Do not send "
+                "anything blurred with it.",
+                epsilon=self.model.epsilon,
+                delta=self.model.delta,
+                sigma=self.sigma,
             )
 
     def to_dict(self) -> dict[str, Any]:
@@ -456,8 +400,9 @@ def local_target(
     positive(local_epsilon=epsilon)
     if delta is None:
         raise InvalidValueError(
-            f"Expected local_delta with local_epsilon={epsilon!r}: a submission's promise has two "
-            "numbers. Give local_delta=1e-6, say."
+            "Expected local_delta with local_epsilon={epsilon!r}: a submission's promise has two "
+            "numbers. Give local_delta=1e-6, say.",
+            epsilon=epsilon,
         )
     return delta, gaussian.mu_of(epsilon, delta) / FOR_ROUNDING
 

@@ -8,14 +8,13 @@ promise is broken (but for 1 − confidence); one whose ε stays below is not pr
 **What the attacker sees.** A record is the numbers that it would send without noise
 (`Agreement.exact`). The target's own submission is always blurred by the contributor's code
 (`blurfit.contributor.blur.blur`). So are all others where that is affordable; else their noise
-comes from the exact sampler, which has the same law. Models are learned by the database's code;
-those of `moment` by linear Bayes throughout (`blurfit.simulation`): whichever reading is
-published, it is made of the sums alone, which are attacked themselves.
+comes from the exact sampler, which has the same law. Models are learned by the database's code, by
+linear Bayes throughout (`blurfit.simulation`): whichever reading is published, it is made of the
+sums alone, which are attacked themselves.
 
-**The neighbours.** For `input`, records are q and p at the very edge of the loss's bounds R_q and
-R_p, in the directions that the theory names as worst. For `moment` they are answers to the schema's
-own questions, as far apart as any two that a search finds. The crowd around them is what lets a
-single record matter most.
+**The neighbours** are answers to the schema's own questions, as far apart as any two that a search
+finds. The crowd around them is what lets a single record matter most. (The paper's mechanism has
+other worst cases: `blurfit_lab.audit.input_perturbation`.)
 
 **Contributors who lie about what they prove**, in every way that we could think of. Under an
 agreement with proofs (`blurfit.agreement.numbers`) two databases believe a share if they find its
@@ -38,16 +37,14 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.contributor.blur import blur
 from blurfit.data import BoolArray, ByteArray, FloatArray, WordArray
 from blurfit.errors import InfeasibleError, Progress, silent
-from blurfit.learning.sums import Statistics, Totals
+from blurfit.learning.sums import Totals
 from blurfit.proofs import field
 from blurfit.proofs.prio3 import HELPER, LEADER, SEED_BYTES, SEED_WORDS, Prio3, ShortVector, Xof
 from blurfit.randomness import to_grid
-from blurfit.simulation import input_totals, sampler_for, weights_of
-from blurfit.theory import forms
+from blurfit.simulation import weights_of
 from blurfit.theory.coded import CodedForm
 from blurfit.theory.forms import Form, JointForm, WaveForm
 from blurfit.theory.gaussian import epsilon_of
-from blurfit.theory.input_calibration import InputCalibration
 from blurfit_lab.audit import CONFIDENCE, TRIALS
 from blurfit_lab.audit.examination import Finding, Findings, Score, along, examine
 
@@ -58,8 +55,8 @@ NUMBERS_AFFORDABLE = 1e7  # are blurred one by one; beyond, the others come from
 class Crowd:
     """Everyone but the target: `honest` records that are zero, and colluders who pull at the sum.
 
-    Colluders send what they like without noise, here numbers that sum to `pull` (of `input` q̃ = 0,
-    and a pull of p̃); they are not among the honest, so they do not count for the quorum.
+    Colluders send what they like without noise, here numbers that sum to `pull`; they are not among
+    the honest, so they do not count for the quorum.
     """
 
     honest: int
@@ -82,38 +79,22 @@ def sums(
     """Return what the database adds up of the target and the crowd: the sums of `Totals`, in each
     trial.
 
-    Those of `moment` may be published, those of `input` not. A crowd that is not blurred one by one
-    is drawn at once. What the sampler draws are floats, whose last bits would betray the target;
-    contributors send multiples of the grid, so its sums are rounded to it.
+    A crowd that is not blurred one by one is drawn at once. What the sampler draws are floats,
+    whose last bits would betray the target; contributors send multiples of the grid, so its sums
+    are rounded to it.
     """
     own = submissions(agreement, record, trials)
     affordable = 0 < crowd.honest * trials * agreement.width <= NUMBERS_AFFORDABLE
-    if agreement.shows_sums:
-        total = own + crowd.pull
-        for _ in range(agreement.database_draws):
-            total += randomness.database_steps(agreement, trials) * agreement.grid.quadratic
-        if affordable:
-            others = submissions(agreement, nobody(agreement), crowd.honest * trials)
-            return np.asarray(total + others.reshape(trials, crowd.honest, -1).sum(axis=1))
-        if crowd.honest:
-            scales = math.sqrt(crowd.honest) * noise_scales(agreement)
-            drawn = generator.standard_normal(total.shape) * scales
-            total += to_grid(drawn, agreement.grid.quadratic, toward_zero=False)
-        return total
-    d = agreement.schema.dimension
+    total = own + crowd.pull
+    for _ in range(agreement.database_draws):
+        total += randomness.database_steps(agreement, trials) * agreement.grid.quadratic
     if affordable:
         others = submissions(agreement, nobody(agreement), crowd.honest * trials)
-        others = others.reshape(trials, crowd.honest, 2 * d)
-        everyone = np.concatenate([own[:, None], others], axis=1)
-    else:
-        everyone = own[:, None]
-    q, p = everyone[..., :d], everyone[..., d:].sum(axis=1) + crowd.pull[d:]
-    total = np.hstack([forms.pack(np.swapaxes(q, 1, 2) @ q), p])
-    if crowd.honest and not affordable:
-        clean = Statistics(crowd.honest, np.zeros((d, d)), np.zeros(d))
-        sampler = sampler_for(agreement, input_totals(agreement, clean))
-        total += np.array([sampler.draw(generator).sums for _ in range(trials)])
-        total[:, -d:] = to_grid(total[:, -d:], agreement.grid.dither, toward_zero=False)
+        return np.asarray(total + others.reshape(trials, crowd.honest, -1).sum(axis=1))
+    if crowd.honest:
+        scales = math.sqrt(crowd.honest) * noise_scales(agreement)
+        drawn = generator.standard_normal(total.shape) * scales
+        total += to_grid(drawn, agreement.grid.quadratic, toward_zero=False)
     return total
 
 
@@ -150,7 +131,6 @@ def nobody(agreement: Agreement) -> FloatArray:
     return np.zeros(agreement.width)
 
 
-COLLUDERS_PULL = (0.5, 0.9)  # of what brings the solution to the boundary
 _BETWEEN = np.linspace(-1.0, 1.0, 41)  # values of a number that the search tries
 _ROUNDS = 20
 _CORNERS = 512  # of which the farthest two are taken
@@ -178,29 +158,13 @@ def submission_pairs(agreement: Agreement) -> list[Pair]:
 def collection_pairs(agreement: Agreement) -> list[Pair]:
     """For one who sees the model or the sums: the quorum met exactly, the others' records zero.
 
-    Where the relation is zero-out, one record of each pair is the zero record. The colluding crowd
-    pulls the solution along the record, to and beyond the middle of the ball.
+    Where the relation is zero-out, one record of each pair is the zero record.
     """
-    calibration = agreement.calibration
     zero, (extreme, other) = nobody(agreement), _farthest(agreement)
     crowd = Crowd(agreement.quorum - 1, zero)
     pairs = [Pair("zero and extreme", extreme, zero, crowd)]
-    replaced = calibration.model.neighbours == "replace"
-    if replaced:
+    if agreement.calibration.model.neighbours == "replace":
         pairs.insert(0, Pair("opposite records", extreme, other, crowd))
-    if isinstance(calibration, InputCalibration):
-        assert agreement.objective is not None
-        d = agreement.schema.dimension
-        curvature = calibration.sigma_u**2 + calibration.ridge + agreement.objective.l2
-        # q = 0 with p ≠ 0 is no record of our losses, but the promise covers it
-        q, p = extreme.copy(), extreme.copy()
-        q[d:], p[:d] = 0.0, 0.0
-        for share in COLLUDERS_PULL:
-            pull = nobody(agreement)
-            pull[d] = share * curvature * calibration.setting.ball
-            crowd = Crowd(agreement.quorum - 1, pull)
-            name = f"boundary, colluders pull {share:g}"
-            pairs.append(Pair(name, q - p, p if replaced else zero, crowd))
     return pairs
 
 
@@ -233,22 +197,16 @@ def _farthest(agreement: Agreement) -> tuple[FloatArray, FloatArray]:
     """Find two records that are as far apart as any in the noise's geometry: an extreme one
     first.
 
-    input: (q, p) and (−q, −p), both at full length. A later wave of `moment`, whose map bends
-    records: the farthest of some hundred random corners.
+    Under a later wave's map, which bends records: the farthest of some hundred random corners.
     """
-    if not isinstance(agreement.calibration, InputCalibration):
-        form = agreement.form
-        if isinstance(form, WaveForm):
-            return farthest_under_a_map(form)
-        if isinstance(form, CodedForm):
-            return farthest_of_groups(form)
-        assert isinstance(form, JointForm)
-        first, second = farthest_answers(form)
-        return form.products(first), form.products(second)
-    axis = np.zeros(agreement.schema.dimension)
-    axis[0] = 1.0
-    extreme = np.concatenate([agreement.loss.q_bound * axis, agreement.loss.p_bound * axis])
-    return extreme, -extreme
+    form = agreement.form
+    if isinstance(form, WaveForm):
+        return farthest_under_a_map(form)
+    if isinstance(form, CodedForm):
+        return farthest_of_groups(form)
+    assert isinstance(form, JointForm)
+    first, second = farthest_answers(form)
+    return form.products(first), form.products(second)
 
 
 def farthest_under_a_map(form: WaveForm) -> tuple[FloatArray, FloatArray]:
@@ -427,14 +385,14 @@ def audit_agreement(
     progress: Progress = silent,
     liars: bool = False,
 ) -> Findings:
-    """Attack a submission, the sums (where they may be published) and the model, in turn.
+    """Attack a submission, the sums and the model, in turn.
 
     The agreement is not verified: to attack a broken one is the point. `trials` models are learned
     from each neighbour, and up to fifty times as many submissions and sums are seen; `confidence`
     is that of each finding. The seed is for the honest crowd, where it is drawn at once:
     contributors take none. `progress` is told how many attacks of how many are done.
 
-    With `liars`, a `moment` collection is attacked too in which all others lie. Without noise of
+    With `liars`, a collection is attacked too in which all others lie. Without noise of
     the database no promise is made of it, and it is broken; with it, it is always attacked.
     """
     attacks = list(_attacks(agreement, trials, np.random.default_rng(seed), liars=liars))
@@ -449,7 +407,7 @@ def _attacks(
     agreement: Agreement, trials: int, generator: np.random.Generator, *, liars: bool
 ) -> Iterator[Callable[..., Finding]]:
     """Yield each attack, but for the confidence of its finding."""
-    local, sums_shown = agreement.calibration.local, agreement.shows_sums
+    local = agreement.calibration.local
     # what costs no solver is tried as much more often as memory bears
     many = max(trials, min(CHEAP * trials, int(MOST_NUMBERS / agreement.width)))
 
@@ -490,12 +448,11 @@ def _attacks(
     seen = partial(beside_a_colluder, agreement)
     yield attack("submission", beside, seen, many, promise, gaussian=False)
     promise, together = (agreement.epsilon, agreement.delta), collection_pairs(agreement)
-    if agreement.database_noise or (liars and sums_shown):
+    if agreement.database_noise or liars:
         together.append(lying_crowd(agreement))
     for pair in together:
-        if sums_shown:
-            yield attack("sums", pair, of(sums, pair.crowd), many, promise, additive=True)
-        yield attack("model", pair, of(models, pair.crowd), trials, promise, gaussian=sums_shown)
+        yield attack("sums", pair, of(sums, pair.crowd), many, promise, additive=True)
+        yield attack("model", pair, of(models, pair.crowd), trials, promise)
 
 
 def beside_a_colluder(agreement: Agreement, record: FloatArray, trials: int) -> FloatArray:

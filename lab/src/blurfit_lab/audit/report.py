@@ -59,7 +59,7 @@ def verdict(findings: Sequence[Finding], subject: str = "agreement") -> str:
             f"{worst.promised:.3g} is promised ({worst.pair}). Do not use this {subject}."
         )
     tightest = max(findings, key=lambda one: one.ratio)
-    proof = ": proofs are in blurfit.theory.moments (moment) and lab/docs/certified.md (input)"
+    proof = ": proofs are in blurfit.theory.moments"
     proof = proof if subject == "agreement" else ""
     return (
         f"No attack exceeded what is promised; the best reached {tightest.ratio:.0%} of it "

@@ -17,7 +17,7 @@ import numpy as np
 
 from blurfit.data import FloatArray
 from blurfit.errors import BlurfitError, InvalidValueError
-from blurfit.learning.sums import Statistics
+from blurfit.input_perturbation.algorithms import Sums
 from blurfit.schema.schema import Schema
 from blurfit.simulation import Census, generator_for, make_census
 from blurfit.theory import forms
@@ -30,7 +30,7 @@ BLOCKS_AT_ONCE = 1024
 
 
 @dataclass(frozen=True, eq=False)
-class WindowSums(Statistics):
+class WindowSums(Sums):
     """Σxxᵀ, Σyx and Σy² over some rows, where y is the number, or the label ±1."""
 
     square: float = 0.0

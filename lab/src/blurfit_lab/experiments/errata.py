@@ -12,12 +12,11 @@ import numpy as np
 from scipy.special import ndtr
 from scipy.stats import chi, norm
 
-from blurfit import Setting, calibrate
 from blurfit.data import FloatArray
+from blurfit.input_perturbation.algorithms import Sampler, Sums
+from blurfit.input_perturbation.calibration import calibrate, published_scales
+from blurfit.input_perturbation.theorem import Setting
 from blurfit.learning.solver import minimise
-from blurfit.learning.sums import Statistics
-from blurfit.simulation import InputSampler
-from blurfit.theory import input_calibration
 from blurfit_lab.experiments.lines import filled
 
 SEED, DRAWS = 2017, 2000
@@ -26,7 +25,7 @@ DELTA = 0.01  # as in the paper's experiments
 
 def _published(n: int, d: int, epsilon: float) -> Any:
     """The paper's noise for R_q = R_p = η = 1."""
-    return input_calibration.published_scales(Setting(d, n, 1.0, 1.0, 1.0), epsilon, DELTA)
+    return published_scales(Setting(d, n, 1.0, 1.0, 1.0), epsilon, DELTA)
 
 
 def curvature_reached(
@@ -38,9 +37,9 @@ def curvature_reached(
     """
     generator = np.random.default_rng([SEED, n, d])
     noise = _published(n, d, epsilon)
-    clean = Statistics(n, gram, np.zeros(d))
-    sampler = InputSampler.of(clean, q_noise=noise.sigma_u / math.sqrt(n), p_noise=0.0)
-    added = np.array([sampler.statistics(generator).gram - gram for _ in range(draws)])
+    clean = Sums(n, gram, np.zeros(d))
+    sampler = Sampler.of(clean, q_noise=noise.sigma_u / math.sqrt(n), p_noise=0.0)
+    added = np.array([sampler.draw(generator).gram - gram for _ in range(draws)])
     every = np.linalg.eigvalsh(added)[:, 0] >= 2 / epsilon
     return float(every.mean()), float((added[:, 0, 0] >= 2 / epsilon).mean())
 
@@ -68,8 +67,8 @@ def distance(n: int, epsilon: float = 10.0) -> float:
     generator = np.random.default_rng([SEED, 3])
     noise = _published(n, 2, epsilon)
     gram, moment = np.diag([n - 1.0, 1.0]), np.array([0.9 * (n - 1), 0.0])
-    clean = Statistics(n, gram, moment)
-    sampler = InputSampler.of(
+    clean = Sums(n, gram, moment)
+    sampler = Sampler.of(
         clean, q_noise=noise.sigma_u / math.sqrt(n), p_noise=noise.sigma_b / math.sqrt(n)
     )
 
@@ -80,7 +79,7 @@ def distance(n: int, epsilon: float = 10.0) -> float:
             w[k] = found.weights
         return np.asarray(((w @ gram) * w).sum(axis=1) / 2 - w @ moment)  # n·J, but for a constant
 
-    drawn = [sampler.statistics(generator) for _ in range(DRAWS)]
+    drawn = [sampler.draw(generator) for _ in range(DRAWS)]
     moments = np.array([one.moment for one in drawn])
     objective = np.tile(gram + noise.sigma_u**2 * np.eye(2), (DRAWS, 1, 1))
     input_losses = losses(np.array([one.gram for one in drawn]), moments)
@@ -104,7 +103,7 @@ def delta_for_replaced_records(delta: float) -> float:
     The others have q = 0 and p summing to `pull`; the record is (q, p) = (1, −4) or (0, 4). Given
     the curvature H, w is N((pull + p)/H, σ_b²/H²) cut off to atoms at ±1: a sum over a fine grid.
     """
-    noise = input_calibration.published_scales(Setting(1, 10**6, 1.0, 4.0, 1.0), 0.5, delta)
+    noise = published_scales(Setting(1, 10**6, 1.0, 4.0, 1.0), 0.5, delta)
     H = noise.sigma_u**2
     edges = np.linspace(-1, 1, 20_001)
     worst = 0.0
@@ -130,9 +129,8 @@ def local_epsilons() -> tuple[float, float]:
     """A submission's ε at n = 2²¹, ε = 0.1, d = 14: exactly, and as Corollary 1 prints it."""
     bounds: Any = {"q_bound": 1, "p_bound": 1, "weight_bound": 1}
     found = calibrate(0.1, DELTA, dimension=14, quorum=2**21, rule="published", **bounds)
-    claim = getattr(found, "local_claim", None)
-    assert claim is not None
-    return found.local.epsilon, claim.epsilon
+    assert found.local_claim is not None
+    return found.local.epsilon, found.local_claim.epsilon
 
 
 def misprinted_sigma(n: int = 128, d: int = 14, epsilon: float = 0.1) -> tuple[float, float]:

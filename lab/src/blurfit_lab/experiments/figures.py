@@ -15,16 +15,18 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from msgspec import structs
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
 from blurfit.data import FloatArray
-from blurfit.estimators.mechanisms import DEFAULT_SPLIT, public_ball
+from blurfit.input_perturbation.algorithms import Sums, blur_sums, solve
+from blurfit.input_perturbation.calibration import PublicInput, calibrate
+from blurfit.input_perturbation.estimators import DEFAULT_SPLIT, public_ball
+from blurfit.input_perturbation.losses import LogisticLoss, SquaredLoss
 from blurfit.model.release import moments_of
+from blurfit.schema.schema import Schema
 from blurfit.simulation import Generator, fit_in_waves, sampler_for, totals_of_products, weights_of
 from blurfit.theory.gaussian import mu_of
-from blurfit.theory.input_calibration import calibrate
 from blurfit.theory.moments import Reach, calibrate_moment, sensitivity
 from blurfit.theory.planning import public_weights
 from blurfit_lab import rivals
@@ -58,17 +60,32 @@ Asked = tuple[str, float | None]  # a line, and its ridge
 # ---- methods
 
 
+Contract = Agreement | PublicInput
+
+
 def agreement(
     line: str, population: Cohort, epsilon: float, n: int, *, label: bool = False
-) -> Agreement:
+) -> Contract:
     """The contract of input or moment perturbation with an estimator's own defaults."""
     schema = population.label_schema if label else population.schema
     given: dict[str, Any] = {"epsilon": epsilon, "delta": DELTA, "quorum": n}
-    if line not in (MOMENT, WAVES):
-        ball = public_ball(schema.dimension, n, epsilon, DELTA, label=label)
-        given |= {"mechanism": "input", "weight_bound": ball}
-        given |= {"rule": "published"} if line == PUBLISHED_INPUT else {"split": DEFAULT_SPLIT}
-    return _proposed(schema, **given)
+    if line in (MOMENT, WAVES):
+        return _proposed(schema, **given)
+    how = {"rule": "published"} if line == PUBLISHED_INPUT else {"split": DEFAULT_SPLIT}
+    return public_input(schema, **given, **how)
+
+
+def public_input(schema: Schema, *, epsilon: float, quorum: int, **given: Any) -> PublicInput:
+    """The public input of the paper's algorithms, in the estimators' own ball."""
+    d, label = schema.dimension, schema.is_label
+    return PublicInput.agree(
+        LogisticLoss() if label else SquaredLoss(),
+        dimension=d,
+        quorum=quorum,
+        epsilon=epsilon,
+        weight_bound=public_ball(d, quorum, epsilon, DELTA, label=label),
+        **given,
+    )
 
 
 _proposed = lru_cache(maxsize=64)(Agreement.propose)  # trials repeat it, and it reads no data
@@ -76,7 +93,7 @@ _planned = lru_cache(maxsize=64)(Plan.propose)
 
 
 def from_sums(
-    contract: Agreement, sums: WindowSums, ridge: float | None, generator: Generator
+    contract: Contract, sums: WindowSums, ridge: float | None, generator: Generator
 ) -> FloatArray:
     """Blur the sums as the contract says, and learn: weights of x.
 
@@ -84,17 +101,28 @@ def from_sums(
     ½·ridge·‖w‖², which the theorem allows; for joint moments it takes the place of shrinkage, and
     leaves the intercept free.
     """
+    if isinstance(contract, PublicInput):
+        return _by_input(contract, sums, ridge or 0.0, generator)
     clean = totals_of_products(contract, sums.count, sums.products())
     drawn = sampler_for(contract, clean).draw(generator)
     if ridge is None:
         (weights,) = weights_of(contract, drawn)
-    elif contract.objective is None:
+    else:
         each = ridge / (sums.count * sums.scale**2)  # of a person, for weights of v
         (weights,) = moments_of(contract, drawn).fit(ridge=each).weights
-    else:
-        objective = structs.replace(contract.objective, l2=contract.objective.l2 + ridge)
-        (weights,) = weights_of(replace(contract, objective=objective), drawn)
     return np.append(weights[1:], weights[0]) / sums.scale
+
+
+def _by_input(
+    public: PublicInput, sums: WindowSums, ridge: float, generator: Generator
+) -> FloatArray:
+    """Algorithms 1 and 2 of the paper: q = R_q·x and p = R_p·yx for both losses."""
+    loss = public.loss
+    clean = Sums(sums.count, loss.q_bound**2 * sums.gram, loss.p_bound * sums.moment)
+    weights = solve(replace(public, l2=ridge), blur_sums(public, clean, generator))
+    if isinstance(loss, LogisticLoss):  # the quadratic is least squares in disguise
+        weights = 2 * loss.parabola.curvature * weights
+    return weights
 
 
 def constant(population: Cohort, sums: WindowSums) -> FloatArray:
@@ -316,8 +344,7 @@ def _calibrated(epsilon: float, n: int) -> dict[str, dict[str, float]]:
         found = calibrate(epsilon, DELTA, **common, **terms)
         told[line] = {"exact local epsilon": found.local.epsilon}
         told[line] |= {"sigma_u": found.sigma_u, "sigma_b": found.sigma_b}
-        if found.excess_risk is not None:
-            told[line]["certified excess risk"] = found.excess_risk
+        told[line]["certified excess risk"] = found.excess_risk
         if found.local_claim is not None:
             told[line]["Corollary 1"] = found.local_claim.epsilon
     weights = public_weights(["numeric"] * 13, n, mu_of(epsilon, DELTA))
@@ -341,13 +368,14 @@ class LocalTarget(_Claim):
         sums, tested = population.training_sums(window), population.test_sums(window)
         n, trial, best = window.count, window.trial, squared_risk(sums).minimiser(0.0)
         yield Row(NO_PRIVACY, f"{number:g}", 1.0, n, trial, tested.rmse(best))
-        ball = public_ball(population.schema.dimension, n, 1.0, DELTA, label=False)
         terms: dict[str, Any] = {"epsilon": 1.0, "delta": DELTA, "quorum": n}
         terms |= {"local_epsilon": number, "local_delta": DELTA}
         for line in (DEBIASED, BIASED, MOMENT):
-            by_record = {"mechanism": "input", "weight_bound": ball, "debias": line == DEBIASED}
-            how = {} if line == MOMENT else by_record
-            contract = _proposed(population.schema, **terms, **how)
+            contract: Contract
+            if line == MOMENT:
+                contract = _proposed(population.schema, **terms)
+            else:
+                contract = public_input(population.schema, **terms, debias=line == DEBIASED)
             drawn = seeded(population.seed, f"{cell} {line}", trial)
             found = tested.rmse(from_sums(contract, sums, None, drawn))
             yield Row(line, f"{number:g}", 1.0, n, trial, found)

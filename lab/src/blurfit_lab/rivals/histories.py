@@ -22,7 +22,7 @@ import math
 import numpy as np
 
 from blurfit.data import AnyArray, FloatArray
-from blurfit.learning.sums import Statistics
+from blurfit.input_perturbation.algorithms import Sums
 from blurfit.theory.gaussian import mu_of
 from blurfit_lab.rivals.noisy_sums import AdaSSPRegressor
 
@@ -48,7 +48,7 @@ def persons_adassp(
     n, m, p = x.shape
     dx, dy = x - x.mean(axis=1, keepdims=True), y - y.mean(axis=1, keepdims=True)
     rows = dx.reshape(-1, p) / math.sqrt(m * p)
-    sums = Statistics(n, rows.T @ rows, rows.T @ dy.ravel() / math.sqrt(m))
+    sums = Sums(n, rows.T @ rows, rows.T @ dy.ravel() / math.sqrt(m))
     rival = AdaSSPRegressor(epsilon=epsilon, delta=delta, accounting="exact")
     weights = rival.from_sums(sums, generator)  # of dy/√m on dx/√(mp)
     return np.asarray(weights / math.sqrt(p))

@@ -51,7 +51,7 @@ import numpy as np
 from blurfit.data import FloatArray
 from blurfit.errors import InfeasibleError, InvalidValueError
 from blurfit.estimators.base import FitGuarantee
-from blurfit.learning.sums import Statistics
+from blurfit.input_perturbation.algorithms import Sums
 from blurfit.theory import forms
 from blurfit.theory.gaussian import delta_of, epsilon_of, mu_of
 from blurfit.theory.moments import Neighbours
@@ -145,7 +145,7 @@ class AdaSSPRegressor(AccountedRegressor):
             raise InvalidValueError("AdaSSP is for squared loss: there are no such sums otherwise.")
         return self.from_sums(risk.statistics, generator)
 
-    def from_sums(self, sums: Statistics, generator: np.random.Generator) -> FloatArray:
+    def from_sums(self, sums: Sums, generator: np.random.Generator) -> FloatArray:
         """From G = Σxxᵀ and c = Σyx."""
         d, k = sums.dimension, self.multiplier
         reach, tail = SENSITIVITIES[self.neighbours], math.sqrt(math.log(6 / self.delta))

@@ -33,7 +33,7 @@ in place of `change`, which covers adding or removing one record; for "replace" 
 person can change then. Its proof takes the noise along the gradient's change for one Gaussian, but
 that direction depends on w, hence on b (docs/errata.md), so the promise is claimed, not proved.
 
-**certified**: `blurfit.theory.certified` with σ_u = 0: J = ln(1 + λ/ridge), and all of the
+**certified**: `blurfit.input_perturbation.theorem` with σ_u = 0: J = ln(1 + λ/ridge), and all the
 gradient's change moves with w, in the plane of x and x', so that m = change/σ is the largest with
 E[(1 − exp(ε − J − m²/2 − mX))₊] ≤ δ, X ~ χ_{min(2, d)}. Its proof asks of the loss a Hessian of
 rank one along x and a gradient's change in span{x, x'}: every loss of w·x has both.
@@ -92,8 +92,8 @@ import numpy as np
 from blurfit import errors
 from blurfit.data import FloatArray
 from blurfit.estimators.base import FitGuarantee
+from blurfit.input_perturbation.gradient_delta import least_sigma_b
 from blurfit.theory.gaussian import mu_of
-from blurfit.theory.gradient_delta import least_sigma_b
 from blurfit.theory.moments import Neighbours
 from blurfit_lab.rivals import rival
 from blurfit_lab.rivals.rival import Risk, RivalClassifier, RivalRegressor

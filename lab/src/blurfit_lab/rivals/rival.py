@@ -43,8 +43,8 @@ from blurfit import errors
 from blurfit.data import AnyArray, FloatArray
 from blurfit.estimators.base import FitGuarantee, free_name
 from blurfit.estimators.rows import bounded_columns
+from blurfit.input_perturbation.algorithms import Sums
 from blurfit.learning.solver import minimise
-from blurfit.learning.sums import Statistics
 from blurfit.schema.schema import Binary, Coefficients, Numeric, Schema
 from blurfit.simulation import generator_for
 from blurfit.theory.moments import Neighbours
@@ -58,7 +58,7 @@ LEAST_CURVATURE = 1e-12  # a ridge per record, where a rival has none: only to m
 class SquaredRisk:
     """Σ½(y − w·x)² = ½wᵀGw − cᵀw + constant, from the sums G = Σxxᵀ and c = Σyx alone."""
 
-    statistics: Statistics
+    statistics: Sums
     weight_bound: float | None
 
     curvature: float = field(default=1.0, init=False)
@@ -358,7 +358,7 @@ class RivalRegressor(base.RegressorMixin, Rival):  # type: ignore[misc]
         return column
 
     def _risk(self, x: FloatArray, y: FloatArray) -> Risk:
-        statistics = Statistics(len(y), x.T @ x, x.T @ y)
+        statistics = Sums(len(y), x.T @ x, x.T @ y)
         return SquaredRisk(statistics, self._ball(x.shape[1]))
 
 

@@ -20,7 +20,6 @@ import msgspec
 from starlette.routing import Route
 
 from blurfit import protocol
-from blurfit.agreement.terms import INPUT_TERMS, Terms
 from blurfit.protocol import JSON, PROBLEM, Kind
 from blurfit.version import __version__
 from blurfit_server.service.answers import Endpoint, route_of
@@ -139,11 +138,6 @@ def document(operations: Iterable[Operation]) -> Described:
         shared = {"parameters": [_FINGERPRINT]} if "{fingerprint}" in path else {}
         paths.setdefault(path, shared)[method] = described
     _, schemas = msgspec.json.schema_components(_KINDS.values(), ref_template=_REFERENCE)
-    for name in (name for name, kind in _KINDS.items() if issubclass(kind, Terms)):
-        chosen = schemas[name]["properties"]  # a service refuses `input`, and so its terms
-        chosen["mechanism"] = {"enum": ["moment"], "default": "moment"}
-        for term in (*INPUT_TERMS, "debias"):
-            del chosen[term]
     return {
         "openapi": "3.1.0",
         "info": {

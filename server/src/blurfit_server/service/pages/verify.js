@@ -46,7 +46,6 @@ export async function verify(agreement, expectedFingerprint) {
   demand(agreement.format === "blurfit-agreement", "format", agreement.format);
   demand(agreement.version === 1, "version", agreement.version);
   const { mechanism, calibration } = agreement;
-  if (mechanism === "input") throw new NotCertified(t("refused.input"));
   demand(mechanism === "moment", "mechanism", mechanism);
   verifySchema(agreement.schema);
   verifyWave(agreement);

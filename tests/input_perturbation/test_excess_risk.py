@@ -5,14 +5,12 @@ import math
 import numpy as np
 import pytest
 
-from blurfit import Agreement, Numeric, Schema
+from blurfit.input_perturbation import theorem
+from blurfit.input_perturbation.algorithms import Sums, blur_sums, solve
+from blurfit.input_perturbation.calibration import PublicInput
+from blurfit.input_perturbation.losses import SquaredLoss
+from blurfit.input_perturbation.theorem import Scales, Setting
 from blurfit.learning.solver import minimise
-from blurfit.learning.sums import Statistics
-from blurfit.model.release import released_weights, statistics_of
-from blurfit.simulation import input_totals, sampler_for
-from blurfit.theory import certified
-from blurfit.theory.certified import Scales
-from blurfit.theory.moments import Setting
 
 
 @pytest.mark.statistical
@@ -27,19 +25,14 @@ def test_certified_forecast_holds(kind: str) -> None:
     p = q * generator.uniform(-1, 1, (n, 1))
     if kind == "flat":  # no curvature, and a slope as small as the noise: the hardest to learn
         q[:], p[:] = 0.0, 0.01
-    clean = Statistics.of_records(q, p)
-    schema = Schema(
-        [Numeric(f"v{j}", -1, 1) for j in range(d)], Numeric("y", -1, 1), intercept=False
+    clean = Sums(n, q.T @ q, p.sum(axis=0))
+    public = PublicInput.agree(
+        SquaredLoss(), dimension=d, quorum=n, epsilon=2.0, delta=1e-3, weight_bound=0.8
     )
-    agreement = Agreement.propose(
-        schema, epsilon=2.0, delta=1e-3, quorum=n, weight_bound=0.8, mechanism="input"
-    )
-    found = agreement.calibration
-    best = minimise(clean.gram, clean.moment, weight_bound=0.8).objective
-    draws, excesses = sampler_for(agreement, input_totals(agreement, clean)), []
+    found = public.calibration
+    best, excesses = minimise(clean.gram, clean.moment, weight_bound=0.8).objective, []
     for _ in range(150):
-        seen = statistics_of(agreement, draws.draw(generator))
-        w = released_weights(agreement, seen)
+        w = solve(public, blur_sums(public, clean, generator))
         excesses.append((w @ clean.gram @ w / 2 - clean.moment @ w - best) / n)
     assert np.quantile(excesses, 0.9) <= found.excess_risk
     if kind == "flat":
@@ -60,5 +53,5 @@ def test_norm_of_the_noise_on_the_factors(ridge: float) -> None:
         U = sigma / math.sqrt(n) * generator.standard_normal((n, d))
         norms.append(np.linalg.norm(U.T @ U + U.T @ Q + Q.T @ U + ridge * np.eye(d), 2))
     setting = Setting(d, n, 1.0, 1.0, 3.0)
-    bound = certified.input_excess_risk(setting, Scales(sigma, 1e-12, ridge)) * n / 9
+    bound = theorem.input_excess_risk(setting, Scales(sigma, 1e-12, ridge)) * n / 9
     assert np.quantile(norms, 0.9) <= bound <= 4 * np.quantile(norms, 0.9)

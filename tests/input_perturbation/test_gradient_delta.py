@@ -9,8 +9,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.special import logsumexp
 
-from blurfit.theory import gradient_delta
-from blurfit.theory.gradient_delta import (
+from blurfit.input_perturbation import gradient_delta
+from blurfit.input_perturbation.gradient_delta import (
     least_epsilon,
     least_sigma_b,
     log_gradient_delta,

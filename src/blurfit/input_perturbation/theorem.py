@@ -1,10 +1,11 @@
-"""Input perturbation, certified: which (ε, δ) noise keeps, and the least noise that keeps them.
+"""Theorem 1, repaired: which (ε, δ) the noise of Algorithm 1 keeps, and the least such noise.
 
 Each contributor sends q̃ = q + u and p̃ = p + r with u ~ N(0, σ_u²/n·I), r ~ N(0, σ_b²/n·I); the
 database publishes w = argmin over ‖w‖ ≤ η of ½wᵀ(Σq̃q̃ᵀ + Δ_in·I)w − (Σp̃)ᵀw + Ω(w), once.
 
-**Theorem.** Let γ₁ + 2γ₂ + γ₃ + δ_b = δ, s² = σ_u²/n, n > d where σ_u > 0, Δ_in > 0 where σ_u = 0,
-and
+**Theorem** (proved in docs/theory/certified-input-perturbation.md, tested step by step in
+tests/input_perturbation/test_certified_proof.py). Let γ₁ + 2γ₂ + γ₃ + δ_b = δ, s² = σ_u²/n, n > d
+where σ_u > 0, Δ_in > 0 where σ_u = 0, and
 
     λ̃ = s² · upper γ₂-quantile of χ²_d(R_q²/s²)        a blurred record's energy ‖q + u‖²
     f = s² · lower γ₁-quantile of χ²_{n−d}             1/(eᵀA₋ᵢ⁻¹e), e the direction that matters
@@ -16,44 +17,29 @@ and
     S_w = η·min(λ̃, R_q² + 4R_q·ρ)   (replace)          the part that moves with w
     S_w = η·min(λ̃, R_q² + 2R_q·ρ)   (zero-out).
 
-If h > 0 and δ_b ≥ sup over angles α of H(α), as `blurfit.theory.gradient_delta` defines and bounds
-it for ε − J, a = S_π/σ_b and b = S_w/σ_b, releasing w is (ε, δ)-DP.
+If h > 0 and δ_b ≥ sup over angles α of H(α), as `blurfit.input_perturbation.gradient_delta` bounds
+it for ε − J, a = S_π/σ_b and b = S_w/σ_b, releasing w is (ε, δ)-DP. It needs n honest records, the
+exact minimiser, and that A and c are used for nothing else. More honest records than n only help:
+`count`. With σ_u = 0 it is objective perturbation, certified.
 
-**Proof.** Fix neighbours that differ in record i, and condition on all u. A log-barrier in place of
-the ball keeps w inside it and makes noise b ↦ w a bijection, so the two densities of w have the
-log-ratio (‖g‖² − 2b·g)/(2σ_b²) + ln(det/det'), with g(w) = (q̃q̃ᵀ − q̃'q̃'ᵀ)w − (p − p'). (1)
-*Determinant.* det(B + q̃q̃ᵀ)/det(B + q̃'q̃'ᵀ) ≤ 1 + q̃ᵀB⁻¹q̃ ≤ 1 + ‖q̃‖²·eᵀB⁻¹e, e = q̃/‖q̃‖, B ⪰
-A₋ᵢ + Δ_in·I. Since e is independent of A₋ᵢ, rotate it to a coordinate: 1/(eᵀA₋ᵢ⁻¹e) is the squared
-residual of one Gaussian-perturbed column on the d − 1 others, s² times a noncentral
-χ²_{(N−1)−(d−1)}, which dominates the central one for every Q. It is superadditive in A, hence h for
-Δ_in ≥ 0; for Δ_in < 0, A₋ᵢ + Δ_in·I ⪰ (1 + Δ_in/λ_min)·A₋ᵢ, and λ_min ≥ a by projecting on the
-orthocomplement of the columns of Q₋ᵢ (at least n − 1 − d dimensions of pure noise; Davidson and
-Szarek 2001). (2) *Gradient.* ‖q̃q̃ᵀ − q̃'q̃'ᵀ‖ ≤ max(‖q̃‖², ‖q̃'‖²) for positive semidefinite
-matrices; or, because u is common and its uuᵀ cancels, ≤ R_q² + 4R_q·‖u‖ (zero-out: R_q² +
-2R_q·‖u‖). Which of the two is smaller is known beforehand. (3) On these events (they fail with
-probability ≤ γ₁ + 2γ₂ + γ₃) ‖p − p'‖ ≤ S_π, ‖q̃q̃ᵀ − q̃'q̃'ᵀ‖·η ≤ S_w, and the loss is at most J +
-L_α (`blurfit.theory.gradient_delta`), with which the hockey-stick divergence increases. ∎
-
-More honest records than n only help: pass them as `count`. With σ_u = 0 (λ̃ = R_q², f = ρ = 0, no
-γ) this is objective perturbation with a tighter, certified calibration. The minimiser has to be
-exact, and A and c may be used for nothing else.
-
-**What is free.** The theorem holds for any split of ε between determinant and gradient and any
-shares of δ, so both may be chosen freely as long as no data are read. From ε, δ to noise, `choose`
-minimises the certified excess risk (`input_excess_risk`); from noise to ε or δ,
-`least_kept_epsilon` and `least_kept_delta` minimise that number itself.
+The theorem holds for any split of ε between determinant and gradient and any shares of δ, so both
+are chosen from public facts. From (ε, δ) to noise, `choose` minimises the certified excess risk
+(`input_excess_risk`); from noise to ε, `least_kept_epsilon` minimises ε itself.
 """
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from operator import itemgetter
 
 import numpy as np
 from scipy.special import expit
 
-from blurfit.errors import InfeasibleError, finite, nonnegative, positive
+from blurfit.errors import InfeasibleError, finite, nonnegative, one_of, positive, whole
+from blurfit.input_perturbation.gradient_delta import (
+    least_epsilon,
+    least_sigma_b,
+)
 from blurfit.theory.gaussian import (
     Point,
     chi_square_ceiling,
@@ -61,20 +47,67 @@ from blurfit.theory.gaussian import (
     descend,
     shifted_energy_ceiling,
 )
-from blurfit.theory.gradient_delta import least_epsilon, least_sigma_b, log_gradient_delta
 from blurfit.theory.moments import (
     LEAST_DELTA,
-    LEAST_PROBABILITY,
-    Setting,
-    require_above,
-    require_below,
+    NEIGHBOURS,
+    Neighbours,
     rounded_down,
     rounded_up,
 )
 
+LEAST_PROBABILITY = 1e-300  # of an event that the proof gives away: quantiles are exact down to it
 FORECAST_FAILURE = 0.1  # β
 DEFAULT_FRACTION = 0.01  # of δ, for each of γ₁, 2γ₂ and γ₃, unless they are searched for
 _LARGEST_DETERMINANT_LOSS = 10.0  # e¹⁰: a smaller ridge and less noise on q would not show
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The public facts of a collection by input perturbation.
+
+    | name | paper | meaning |
+    | --- | --- | --- |
+    | `dimension` | d | length of q, p and the weights |
+    | `quorum` | n | least number of honest records; each carries noise of variance σ²/n |
+    | `q_bound` | √λ | bound R_q on ‖q‖ |
+    | `p_bound` | ≤ ζ | bound R_p on ‖p‖ |
+    | `weight_bound` | η | the model is sought in the ball ‖w‖ ≤ η |
+    | `neighbours` | – | what one person may change: "replace" their record, or "zero-out" it |
+    """
+
+    dimension: int
+    quorum: int
+    q_bound: float
+    p_bound: float
+    weight_bound: float | None = None
+    neighbours: Neighbours = "replace"
+
+    def __post_init__(self) -> None:
+        whole(dimension=self.dimension, quorum=self.quorum)
+        positive(q_bound=self.q_bound, p_bound=self.p_bound)
+        if self.weight_bound is not None:
+            positive(weight_bound=self.weight_bound)
+        one_of(NEIGHBOURS, neighbours=self.neighbours)
+
+    @property
+    def smoothness(self) -> float:
+        """λ = R_q², because ∇²ℓ = qqᵀ."""
+        return self.q_bound**2
+
+    @property
+    def ball(self) -> float:
+        """η, without which input perturbation has no bound on the gradient."""
+        if self.weight_bound is None:
+            raise InfeasibleError(
+                "`weight_bound` must be given (η): the proof of input perturbation bounds the "
+                "gradient over the ball ‖w‖ <= η. Give weight_bound=1.0, say."
+            )
+        return self.weight_bound
+
+    @property
+    def gradient_bound(self) -> float:
+        """ζ = λη + R_p ≥ ‖qqᵀw − p‖ over the ball."""
+        return self.smoothness * self.ball + self.p_bound
 
 
 @dataclass(frozen=True)
@@ -136,17 +169,6 @@ class CurvatureLoss:
         moving = rounded_up(self.moving_sensitivity)
         return CurvatureLoss(energy, floor, spectrum, convexity, loss, moving)
 
-    def verify(self, exact: "CurvatureLoss", ridge: float) -> None:
-        """Refuse stated numbers that do not bound what follows from the noise, and each other."""
-        require_above("record_energy", self.record_energy, exact.record_energy)
-        require_below("gram_floor", self.gram_floor, exact.gram_floor)
-        require_below("spectrum_floor", self.spectrum_floor, exact.spectrum_floor)
-        convexity = _strong_convexity(self.gram_floor, self.spectrum_floor, ridge)
-        require_below("strong_convexity", self.strong_convexity, convexity)
-        determinant = math.log1p(self.record_energy / self.strong_convexity)
-        require_above("determinant_loss", self.determinant_loss, determinant)
-        require_above("moving_sensitivity", self.moving_sensitivity, exact.moving_sensitivity)
-
 
 def curvature_loss(
     setting: Setting, sigma_u: float, ridge: float, shares: DeltaShares, count: int | None = None
@@ -187,8 +209,8 @@ def _require_more_records(records: int, dimension: int, name: str = "quorum") ->
     if records <= dimension:
         raise InfeasibleError(
             f"Expected {name}={records} > dimension={dimension}: input perturbation has no "
-            f"guarantee below. The least {name} that works is {dimension + 1}; "
-            "mechanism='moment' works with any."
+            f"guarantee below. The least {name} that works is {dimension + 1}; joint moments "
+            "(MomentPerturbationRegressor) work with any."
         )
 
 
@@ -319,16 +341,9 @@ def require_certifiable(delta: float) -> None:
 
 
 def least_kept_epsilon(
-    setting: Setting,
-    scales: Scales,
-    delta: float,
-    count: int | None = None,
-    known: DeltaShares | None = None,
+    setting: Setting, scales: Scales, delta: float, count: int | None = None
 ) -> tuple[float, DeltaShares]:
-    """Return the least ε that the theorem gives to these scales at δ, over all shares of δ.
-
-    A search may miss the best shares, but never tells more than `known` ones do.
-    """
+    """Return the least ε that the theorem gives to these scales at δ, over all shares of δ."""
     require_certifiable(delta)
 
     def evaluate(point: Point, sharp: bool) -> tuple[float, DeltaShares]:
@@ -336,7 +351,7 @@ def least_kept_epsilon(
         shares = DeltaShares(gram, record, spectrum, delta - gram - 2 * record - spectrum)
         return kept_epsilon(setting, scales, shares, count, sharp=sharp), shares
 
-    return _tightest(evaluate, scales, None if known is None else _point(known, known.total))
+    return _tightest(evaluate, scales)
 
 
 def kept_epsilon(
@@ -351,31 +366,6 @@ def kept_epsilon(
     loss = curvature_loss(setting, scales.sigma_u, scales.ridge, shares, count)
     parts = *standardised(setting, scales.sigma_b, loss, count), setting.dimension
     return least_epsilon(loss.determinant_loss, shares.gradient, *parts, sharp=sharp)
-
-
-def least_kept_delta(
-    setting: Setting,
-    scales: Scales,
-    epsilon: float,
-    count: int | None = None,
-    known: DeltaShares | None = None,
-) -> tuple[float, DeltaShares]:
-    """Return the least δ that the theorem gives to these scales at ε, over all γ₁, γ₂ and γ₃.
-
-    A search may miss the best ones, but never tells more than `known` ones do. No δ below
-    `LEAST_DELTA` is stated.
-    """
-
-    def evaluate(point: Point, sharp: bool) -> tuple[float, DeltaShares]:
-        tails = _tails(scales, 1.0, point)
-        given = DeltaShares(*tails, 0.0)
-        loss = curvature_loss(setting, scales.sigma_u, scales.ridge, given, count)
-        parts = *standardised(setting, scales.sigma_b, loss, count), setting.dimension
-        spent = log_gradient_delta(epsilon - loss.determinant_loss, *parts, sharp=sharp)
-        shares = DeltaShares(*tails, math.exp(spent))
-        return shares.total, shares
-
-    return _tightest(evaluate, scales, None if known is None else _point(known, 1.0))
 
 
 def standardised(
@@ -449,9 +439,7 @@ def _candidate(
 
 
 def _tightest(
-    evaluate: Callable[[Point, bool], tuple[float, DeltaShares]],
-    scales: Scales,
-    known: Point | None,
+    evaluate: Callable[[Point, bool], tuple[float, DeltaShares]], scales: Scales
 ) -> tuple[float, DeltaShares]:
     """Minimise over the logarithms of the shares, starting from small to ever smaller ones."""
     if scales.sigma_u == 0:
@@ -467,10 +455,7 @@ def _tightest(
     best = min(starts, key=value)
     if value(best) == math.inf:
         return evaluate(best, True)  # which says why it is infeasible
-    found = evaluate(descend(value, best, steps=200), True)
-    if known is not None and value(known) < math.inf:
-        return min(found, evaluate(known, True), key=itemgetter(0))
-    return found
+    return evaluate(descend(value, best, steps=200), True)
 
 
 def _tails(scales: Scales, whole: float, point: Point) -> tuple[float, float, float]:
@@ -479,12 +464,6 @@ def _tails(scales: Scales, whole: float, point: Point) -> tuple[float, float, fl
         return 0.0, 0.0, 0.0
     gram, record, spectrum = (_probability(whole * _fraction(value)) for value in point)
     return gram, record / 2, spectrum if scales.ridge < 0 else 0.0
-
-
-def _point(shares: DeltaShares, whole: float) -> Point:
-    """Return the point at which `_tails` finds these shares; 0 for events that they do not know."""
-    parts = (shares.gram, 2 * shares.record, shares.spectrum)
-    return np.array([math.log(part / whole / DEFAULT_FRACTION) if part else 0.0 for part in parts])
 
 
 def _share(log_odds: float) -> float:

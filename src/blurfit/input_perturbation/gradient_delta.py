@@ -1,35 +1,23 @@
-"""What the noise on p has to hide, and how much of δ that spends: δ_b of the certified theorem.
+"""What the noise on p has to hide, and how much of δ that spends: δ_b of the repaired Theorem 1.
 
 Given the noise on q, the gradient at w changes by g(w) = Mw − π between neighbours, where M = q̃q̃ᵀ
-− q̃'q̃'ᵀ and π = p − p' are both fixed and only Mw moves with w, hence with the noise b ~ N(0,
-σ_b²I). With P the projection on the plane of q̃ and q̃', e = ±π/‖π‖, α ∈ [0, π/2] the angle between
-e and that plane, ξ = b/σ_b, and bounds ‖π‖ ≤ σ_b·a (`fixed`) and η‖M‖ ≤ σ_b·b (`moving`), the
-privacy loss without the determinant's part is at most
+− q̃'q̃'ᵀ and π = p − p' are fixed and only Mw moves with w, hence with the noise b ~ N(0, σ_b²I).
+With P the projection on the plane of q̃ and q̃', e = ±π/‖π‖, α ∈ [0, π/2] the angle between e and
+that plane, ξ = b/σ_b, and bounds ‖π‖ ≤ σ_b·a (`fixed`) and η‖M‖ ≤ σ_b·b (`moving`), the privacy
+loss without the determinant's part is at most
 
-    L_α = ½(a² + b² + 2ab·cos α) + a·ξ·e + b·Y,      Y = ‖Pξ‖,
+    L_α = ½(a² + b² + 2ab·cos α) + a·ξ·e + b·Y,      Y = ‖Pξ‖.
 
-because −b·g = b·π − Pb·Mw, and ‖g‖² ≤ ‖π‖² + 2‖π‖‖Mw‖cos α + ‖Mw‖². So with ε' = ε − J
-(`headroom`), m = a + b and t₀ = ε' − m²/2 it is enough that
+So with ε' = ε − J (`headroom`), m = a + b and t₀ = ε' − m²/2 it is enough that
 
-    δ_b ≥ sup over α of H(α),      H(α) = E[(1 − exp(ε' − L_α))₊].
+    δ_b ≥ sup over α of H(α),      H(α) = E[(1 − exp(ε' − L_α))₊],
 
-**H grows with a and with b**, so that their bounds may stand for them. In b, L_α grows pointwise.
-In a: let A = {L_α > ε'} and φ the angle between Pξ and Pe. By parts along e (Stein), ∂H/∂a =
-E[(a + b·cos α + ξ·e)e^{ε'−L}; A] = b·cos α·E[(1 − cos φ)e^{ε'−L}; A] + E[ξ·e; A], and E[ξ·e; A] ≥ 0
-because ξ·e > 0 and −ξ ∈ A imply ξ ∈ A.
+which grows with a and with b. Three bounds on the supremum (docs/theory/
+certified-input-perturbation.md, step 4):
 
-**Slope in α.** By parts along ∂e/∂α, H'(α) = −ab·sin α·{E[(1 − cos φ)e^{ε'−L}; A] +
-E[cos φ·δ(L − ε')]}. The first term is ≥ 0. For the second, write ξ = r·ω with ω on the sphere of
-three dimensions, L_α = c + r·V(ω), r₀ = (ε' − c)/V: it is √(2/π)/(ε' − c) times the mean of
-cos φ·f(r₀) over ω with V > 0, f(r) = r³e^{−r²/2}, and ε' − c ≥ t₀. Three bounds follow.
-
-* *plane*: f falls beyond √3, V ≤ m, and V is larger at φ than at π − φ where cos φ > 0. So if
-  t₀ ≥ √3·m the second term is ≥ 0 as well, and H(0) is the supremum. It is the supremum also where
-  no other angle exists (d = 2) and where it does not matter (a = 0). Elsewhere it need not be:
-  a = 0.03, b = 0.06, ε' = 0.05 has 0.0334 in the plane and 0.0346 at α = 1.
-* *angles*: f ≤ 3^{3/2}e^{−3/2} and the mean of (cos φ)₋ is 1/π, so H'(α) ≤ K·sin α with
-  K = 0.2945·ab/t₀, and over any 0 = α₀ < … < α_k = π/2
-  sup H ≤ max_j [H(α_j) + K·(cos α_j − cos α_{j+1})].
+* *plane*: H(0), if t₀ ≥ √3·m, if d = 2, or if a = 0.
+* *angles*: max_j [H(α_j) + K·(cos α_j − cos α_{j+1})] over any 0 = α₀ < … < α_k = π/2, for t₀ > 0,
+  with K = 0.2945·ab/t₀.
 * *space*, always: Y ≤ X = ‖(ξ·e, ξ₂, ξ₃)‖ and cos α ≤ 1, so L_α ≤ m²/2 + a·ξ·e + b·X.
 
 For d = 1 there is no angle: L = m²/2 + aξ + b|ξ| (*line*).
@@ -39,8 +27,7 @@ y = r₀ + v, E[(1 − e^{t − vr})₊] for r ~ χ_k is √(2/π)e^{−r₀²/2
 √(π/2)·v·M(y) for k = 2, v(1 − v·M(y)) + M(r₀) − M(y) for k = 3. What is left is one integral over
 the direction (ξ·e/X is uniform on [−1, 1] in three dimensions), or two for H(α). Every value is
 raised by more than the arithmetic and the quadrature err: by 10⁻¹⁰ of itself, and *angles* by 10⁻³
-(against four times the nodes they err by less than 2·10⁻¹¹ for m ≥ 10⁻⁴, and 3·10⁻⁴; where terms of
-a closed form cancel, for smaller m, what they may lose is added to them).
+(measured against four times the nodes: tests/input_perturbation/test_gradient_delta.py).
 """
 
 import math

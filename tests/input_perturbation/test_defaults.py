@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from blurfit.estimators.mechanisms import DEFAULT_SPLIT, public_ball
+from blurfit.input_perturbation.estimators import DEFAULT_SPLIT, public_ball
 from blurfit.theory.gaussian import mu_of
 
 

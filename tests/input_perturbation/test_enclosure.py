@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from blurfit import NotCertifiedError
-from blurfit.learning.solver import enclose, minimise
+from blurfit.input_perturbation.algorithms import Sums, enclose
+from blurfit.learning.solver import minimise
 
 
 def sums(count: int, d: int, seed: int, *, smallest: float = 40.0) -> tuple:
@@ -50,7 +51,8 @@ def by_mpmath(gram, moment, radius, *, ridge=0.0, support=None, signs=None, l1=0
 
 def enclosed(gram, moment, radius, l1=0.0, *, allowed=2.0**-60, ridge=0.0):
     start = minimise(gram, moment, ridge=ridge, weight_bound=radius, l1=l1)
-    return enclose(gram, moment, start, ridge=ridge, radius=radius, l1=l1, allowed=allowed), start
+    collected = Sums(1, gram, moment)
+    return enclose(collected, start, ridge=ridge, radius=radius, l1=l1, allowed=allowed), start
 
 
 def distance(found, exact) -> mpmath.mpf:
@@ -140,4 +142,4 @@ def test_no_weights_where_there_is_no_curvature() -> None:
     gram = np.diag([2.0**40, 2.0**-20])
     start = minimise(gram, np.ones(2), weight_bound=1.0)
     with pytest.raises(NotCertifiedError, match="without curvature"):
-        enclose(gram, np.ones(2), start, ridge=0.0, radius=1.0, l1=0.0, allowed=2.0**-60)
+        enclose(Sums(1, gram, np.ones(2)), start, ridge=0.0, radius=1.0, l1=0.0, allowed=2.0**-60)

@@ -1,12 +1,13 @@
 import pytest
 
-from blurfit import InfeasibleError, InvalidValueError, ModelGuarantee, Setting
+from blurfit import InfeasibleError, InvalidValueError, ModelGuarantee
+from blurfit.input_perturbation.theorem import Setting
 
 
 def test_settings_and_promises_are_checked_and_frozen() -> None:
     with pytest.raises(InvalidValueError, match="q_bound=-1 > 0"):
         Setting(3, 100, -1, 1)
-    with pytest.raises(InfeasibleError, match="needs a weight_bound"):
+    with pytest.raises(InfeasibleError, match="`weight_bound` must be given"):
         _ = Setting(3, 100, 1, 1).ball
     with pytest.raises(AttributeError):
         Setting(3, 100, 1, 1).quorum = 2

@@ -1,26 +1,22 @@
-"""A record as a quadratic: ½wᵀqqᵀw − pᵀw + s, which is all that the database ever needs of it.
+"""The paper's losses: a record as a quadratic, ℓ(w) = ½wᵀqqᵀw − pᵀw + s.
 
-Paper: section "Loss Function for Input Perturbation". A loss turns (x, y) into (q, p, s);
-contributors blur q and p, and from the sums of what they send a model is learned. Two losses are
-ready; the exact logistic and Poisson ones need waves (`blurfit.theory.maps`):
+Section "Loss Function for Input Perturbation". A loss turns (x, y) into (q, p, s); Algorithm 1
+blurs q and p, and Algorithm 2 learns from the sums of what contributors send.
 
-| loss | of | q | p | parallel |
-| --- | --- | --- | --- | --- |
-| `SquaredLoss` | ½(y − w·x)² | x | yx | yes |
-| `LogisticLoss` | ln(1 + e^{−y w·x}) by a parabola | √c·x | ½yx | yes |
+| loss | of | q | p |
+| --- | --- | --- | --- |
+| `SquaredLoss` | ½(y − w·x)² | x | yx |
+| `LogisticLoss` | ln(1 + e^{−y w·x}) by a parabola | √c·x | ½yx |
 
 | here | paper | meaning |
 | --- | --- | --- |
 | `q_bound` | √λ | R_q ≥ ‖q‖ for every record that may occur |
 | `p_bound` | ≤ ζ | R_p ≥ ‖p‖ for every record that may occur |
-| `parallel` | – | p = κq and ‖p‖ ≤ (R_p/R_q)·‖q‖ for every record |
 
-Privacy rests on the bounds, so `terms` refuses a record outside them. `parallel` lets the moment
-mechanism add less noise, and needs the ratio as well as the direction: where a short q may come
-with a long p, say False.
+Privacy rests on the bounds, so `terms` rejects a record outside them. Any object with `terms`,
+`q_bound` and `p_bound` is a loss; `check_bounds` tries it on data that might occur.
 
-**A parabola** a + bz + ½cz² stands in place of a curve over |z| ≤ Z. A generalised linear model
-sees a record only through z = w·x, and |z| ≤ Z = ηR. Three are offered for an even curve f:
+**A parabola** a + ½cz² stands in place of the even part f of a loss, over |z| = |w·x| ≤ Z = ηR:
 
 | approximation | the parabola | its curvature c |
 | --- | --- | --- |
@@ -28,11 +24,7 @@ sees a record only through z = w·x, and |z| ≤ Z = ηR. Three are offered for 
 | chebyshev | has the least largest error over [−Z, Z] | 2∫₀¹(1 − t)f''(Zt)dt |
 | least-squares | has the least mean squared error there | 15/16·∫₋₁¹(1 − t²)²f''(Zt)dt |
 
-Each c is a mean of f'' over the interval. So c > 0 where f is convex, and √c exists, which
-q = √c·x needs.
-
-**Your own loss** is any object with these three names and a method `terms`; docs/losses.md has an
-example. Try it on data that might occur with `check_bounds`, before anybody relies on it.
+Each c is a mean of f'' over the interval: c > 0 where f is convex, so √c exists.
 """
 
 import math
@@ -40,7 +32,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -49,10 +41,11 @@ from scipy.special import expit
 from blurfit.data import FloatArray
 from blurfit.errors import InvalidValueError, nonnegative, one_of, positive
 from blurfit.theory.gaussian import brent
-from blurfit.theory.moments import APPROXIMATIONS, Approximation
+
+Approximation = Literal["taylor", "chebyshev", "least-squares"]
+APPROXIMATIONS: tuple[Approximation, ...] = ("taylor", "chebyshev", "least-squares")
 
 TOLERANCE = 1e-9  # by how much, relatively, rounding may carry an honest record beyond a bound
-_VANISHING = 1e-150  # a norm whose square underflows has no digits left to compare
 _ROUNDING = 16 * float(np.finfo(float).eps)
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
 _PANEL = 2.0
@@ -135,7 +128,7 @@ class Quadratic(NamedTuple):
 
 @runtime_checkable
 class QuadraticLoss(Protocol):
-    """Whatever turns records into quadratics within public bounds; nothing need inherit it."""
+    """Turns records into quadratics within public bounds; nothing need inherit it."""
 
     @property
     def q_bound(self) -> float:
@@ -145,21 +138,6 @@ class QuadraticLoss(Protocol):
     @property
     def p_bound(self) -> float:
         """R_p ≥ ‖p‖ for every record that may occur."""
-        ...
-
-    @property
-    def parallel(self) -> bool:
-        """Whether p = κq with |κ| ≤ R_p/R_q for every record.
-
-        The ratio is needed, not the direction alone. In (qqᵀ, p/τ) two such records are apart by
-
-            Δ² ≤ a⁴ + b⁴ − 2a²b²c² + (R_p/(τR_q))²·(a² + b² + 2abc)
-
-        where a, b ≤ R_q are the norms of their q and c is the cosine between these, up to its sign;
-        the moment mechanism is calibrated to the largest such Δ. Were only ‖p‖ ≤ R_p known, a
-        record with q ≈ 0 could have ‖p‖ = R_p, and one with ‖q‖ = R_q the opposite p: they are
-        apart by Δ² = R_q⁴ + 4R_p²/τ², which may be more.
-        """
         ...
 
     def terms(self, features: ArrayLike, target: ArrayLike) -> Quadratic:
@@ -183,11 +161,10 @@ def value(terms: Quadratic, weights: ArrayLike) -> FloatArray:
 
 
 def check_bounds(loss: QuadraticLoss, features: ArrayLike, target: ArrayLike) -> None:
-    """Refuse a loss that breaks its own promises on these records, naming the row and the bound.
+    """Reject a loss that breaks its own bounds on these records, naming the row and the bound.
 
-    If `parallel`, κ = p·q/‖q‖² is the only candidate for p = κq. Each promise may be missed by a
-    rounding error of 10⁻⁹. Data can refute a promise and cannot prove one: try records at the edge
-    of what may occur.
+    A bound may be missed by a rounding error of 10⁻⁹. Data can refute a bound and cannot prove it:
+    try records at the edge of what may occur.
     """
     positive(q_bound=loss.q_bound)
     nonnegative(p_bound=loss.p_bound)
@@ -198,31 +175,12 @@ def check_bounds(loss: QuadraticLoss, features: ArrayLike, target: ArrayLike) ->
             raise InvalidValueError(
                 f"Expected {name} of shape {shape}, and terms() gave {term.shape}."
             )
-    q, p = np.atleast_2d(q), np.atleast_2d(p)
-    q_norm, p_norm = row_norms(q), row_norms(p)
-    slack = 1 + TOLERANCE
-    for name, norm, bound in (("q", q_norm, loss.q_bound), ("p", p_norm, loss.p_bound)):
+    for name, term, bound in (("q", q, loss.q_bound), ("p", p, loss.p_bound)):
         refuse_first(
-            ~(norm <= bound * slack),
+            ~(row_norms(np.atleast_2d(term)) <= bound * (1 + TOLERANCE)),
             f"a ‖{name}‖",
             f"above {name}_bound={bound:g}; raise the bound, or refuse such records in terms()",
         )
-    if not loss.parallel:
-        return
-    dot = np.einsum("ij,ij->i", q, p)
-    kappa = np.divide(dot, q_norm**2, out=np.zeros_like(dot), where=q_norm > 0)
-    across = row_norms(p - kappa[:, None] * q)
-    refuse_first(
-        (across > TOLERANCE * p_norm) & (q_norm > _VANISHING),
-        "a part of p across q,",
-        "so p is no multiple of q; say parallel=False",
-    )
-    refuse_first(
-        p_norm * loss.q_bound > loss.p_bound * (q_norm * slack + _VANISHING),
-        "a ‖p‖/‖q‖",
-        f"above p_bound/q_bound={loss.p_bound / loss.q_bound:g}; "
-        "say parallel=False, or raise p_bound",
-    )
 
 
 @dataclass(frozen=True)
@@ -255,8 +213,7 @@ def reach_of(feature_bound: float, weight_bound: float | None) -> float:
 class SquaredLoss:
     """½(y − w·x)² = ½wᵀxxᵀw − (yx)ᵀw + ½y², so q = x, p = yx and s = ½y².
 
-    With ‖x‖ ≤ R (`feature_bound`) and |y| ≤ B (`target_bound`): R_q = R and R_p = RB. It is
-    `parallel`, because p = yq and |y| ≤ B = R_p/R_q.
+    With ‖x‖ ≤ R (`feature_bound`) and |y| ≤ B (`target_bound`): R_q = R and R_p = RB.
 
     >>> SquaredLoss().terms([0.6, 0.8], 0.5).p.tolist()
     [0.3, 0.4]
@@ -264,7 +221,6 @@ class SquaredLoss:
 
     feature_bound: float = 1.0
     target_bound: float = 1.0
-    parallel: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         positive(feature_bound=self.feature_bound, target_bound=self.target_bound)
@@ -301,8 +257,8 @@ class LogisticLoss:
     |y| = 1. The label enters by the odd part only, and that part is linear: p is exact whichever
     parabola is chosen, and only the even part is approximated.
 
-    With ‖x‖ ≤ R: R_q = √c·R and R_p = R/2. It is `parallel`, because p = κq with |κ| = 1/(2√c),
-    which is R_p/R_q. Since c ≤ ¼, which is Taylor's, the other approximations need less noise too.
+    With ‖x‖ ≤ R: R_q = √c·R and R_p = R/2. Since c ≤ ¼, which is Taylor's, the other
+    approximations need less noise too.
 
     >>> LogisticLoss().q_bound, LogisticLoss().p_bound
     (0.5, 0.5)
@@ -315,7 +271,6 @@ class LogisticLoss:
     feature_bound: float = 1.0  # R, the bound on ‖x‖; records outside are refused
     approximation: Approximation = "taylor"  # at z = 0; the others are over |z| ≤ ηR
     weight_bound: float | None = None  # η; needed except for "taylor"
-    parallel: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         positive(feature_bound=self.feature_bound)

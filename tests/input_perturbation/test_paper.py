@@ -3,9 +3,10 @@ kept)."""
 
 import pytest
 
-from blurfit import InfeasibleError, calibrate
-from blurfit.theory import input_calibration
-from blurfit.theory.moments import Setting
+from blurfit import InfeasibleError
+from blurfit.input_perturbation import calibration, noise_of_algorithm_1
+from blurfit.input_perturbation.calibration import calibrate
+from blurfit.input_perturbation.theorem import Setting
 
 # setting, ε, δ, σ_b, σ_u, Δ_in, Corollary 1's ε
 BY_HAND = [
@@ -40,17 +41,26 @@ BY_HAND = [
 
 @pytest.mark.parametrize(("setting", "epsilon", "delta", "b", "u", "ridge", "corollary"), BY_HAND)
 def test_worked_by_hand(setting, epsilon, delta, b, u, ridge, corollary) -> None:
-    noise = input_calibration.published_scales(setting, epsilon, delta)
+    noise = calibration.published_scales(setting, epsilon, delta)
     assert noise.sigma_b == pytest.approx(b, rel=2e-7)
     assert noise.sigma_u == pytest.approx(u, rel=2e-7)
     assert noise.ridge == pytest.approx(ridge, rel=2e-7)
-    claim = input_calibration.published_claim(setting, noise, delta)
+    reference = noise_of_algorithm_1(
+        epsilon,
+        delta,
+        d=setting.dimension,
+        n=setting.quorum,
+        zeta=setting.gradient_bound,
+        smoothness=setting.smoothness,
+    )
+    assert reference == pytest.approx((noise.sigma_u, noise.sigma_b), rel=1e-12)
+    claim = calibration.published_claim(setting, noise, delta)
     assert claim.epsilon == pytest.approx(corollary, rel=2e-7)
     assert claim.delta == 2 * delta
 
 
 def test_it_says_its_least_quorum_and_a_hundredth_of_its_local_privacy() -> None:
-    least = input_calibration.least_quorum(1e-6)
+    least = calibration.least_quorum(1e-6)
     assert least == 64  # 4 ln(8·10⁶) = 63.58
     arguments = {"dimension": 3, "q_bound": 1, "p_bound": 1, "weight_bound": 1, "rule": "published"}
     with pytest.raises(InfeasibleError, match=r"quorum=63 .*least quorum that works is 64"):
