@@ -227,7 +227,14 @@ def axes(ax: Any, width: float, height: float) -> Any:
     if ax is None:
         size = width, height
         _, ax = optional("matplotlib.pyplot").subplots(figsize=size, layout="constrained")
+        separate_thousands(ax)
     return ax
+
+
+def separate_thousands(ax: Any) -> None:
+    """Write the numbers of both axes as texts do: 150,000."""
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_formatter(lambda value, _place: f"{value:,.10g}")
 
 
 def missing(package: str) -> BlurfitError:

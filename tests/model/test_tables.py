@@ -55,10 +55,35 @@ def test_everything_at_once_prints_draws_and_becomes_a_frame(tmp_path) -> None:
     assert "of it privacy" in str(found)
     assert "ε = 1" in str(found)
     assert "<table>" in found._repr_html_()
-    axes = found.plot()
-    assert axes.get_title() == found.title
+    panels = found.plot()
+    assert panels[0].get_title() == found.title
+    labels = [panel.get_xlabel().partition("\n")[0] for panel in panels]
+    assert labels == ["age", "education", "share", "income"]  # no axis has euros beside shares
+    ticks = [one.get_text() for one in panels[3].get_xticklabels()]
+    assert any("," in one for one in ticks)
+    with pytest.raises(InvalidValueError, match="each unit has its own axes"):
+        found.plot(panels[0])
     found.save(tmp_path / "all.csv")
     assert len((tmp_path / "all.csv").read_text().splitlines()) == len(frame) + 1
+
+
+def test_a_question_that_the_noise_hides_is_named_and_the_others_are_told() -> None:
+    """Seen before: nothing at all was told, for one question that hardly anybody answered."""
+    generator = np.random.default_rng(4)
+    schema = Schema([Numeric("age", 0, 100), Numeric("debts", 0, 9, optional=True)], Binary("ill"))
+    debts = np.where(np.arange(3000) < 3, 5.0, np.nan)
+    rows = {"age": generator.uniform(0, 100, 3000), "debts": debts, "ill": np.arange(3000) % 2}
+    moments = drawn(schema, rows, 2)
+    with pytest.raises(InfeasibleError, match="hides how many people"):
+        moments.mean("debts")
+    found = moments.describe()
+    assert found.assumes == ("The noise hides how many people answered: debts.",)
+    facts = {(one["question"], one["level"]): one["estimate"] for one in found.to_facts()["rows"]}
+    assert facts["debts", "mean"] is None
+    assert facts["age", "mean"] == pytest.approx(50, abs=10)
+    assert facts["ill", "yes"] == pytest.approx(0.5, abs=0.2)
+    assert found.assumes[0] in str(found)
+    found.plot()
 
 
 def test_an_odds_ratio_has_an_interval_of_its_logarithm() -> None:

@@ -350,7 +350,7 @@ def _plot_models(schema: Schema, weights: Mapping[str, FloatArray], model: Publi
     axis.invert_yaxis()
     axis.set_xlabel("effect of the answer's whole range on income, thousands (95 % intervals)")
     axis.set_title(f"Synthetic, {model.count:,} people, ε = {EPSILON:g}, δ = {DELTA:g}")
-    axis.legend()
+    figure.legend(loc="outside lower center", ncols=len(weights))
     return figure
 
 
@@ -367,10 +367,12 @@ def _plot_shares(people: Census, sent: Sequence[FloatArray]) -> Any:
     for axis, title, seen in zip(axes, titles, sent, strict=True):
         bins = np.linspace(seen.min(), seen.max(), 41)
         for label, who in (("lower half of incomes", ~rich), ("upper half", rich)):
-            axis.hist(seen[who], bins=bins, density=True, alpha=0.55, label=label)
-        axis.set_title(title)
-        axis.set_yticks([])
-    axes[0].legend()
+            each = np.full(np.count_nonzero(who), 100 / np.count_nonzero(who))
+            axis.hist(seen[who], bins=bins, weights=each, alpha=0.55, label=label)
+        axis.set(title=title, xlabel="the number", ylabel="% of each half")
+    if sent[0][rich].mean() < sent[0][~rich].mean():
+        axes[0].invert_xaxis()  # so that higher incomes lie to the right
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
     figure.suptitle("What a database holds of the same people, by income (synthetic)")
     return figure
 

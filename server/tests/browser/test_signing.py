@@ -206,6 +206,8 @@ def test_a_model_is_told_in_german_and_still_signed(visit, service, people) -> N
     page = visit(locale="de-DE").go(f"/m/{agreement.fingerprint}")
     expect(page.locator("#signed")).to_contain_text("Unterschrieben: der Dienst")
     expect(page.locator("#effects .note")).to_contain_text("Das Rauschen ist")
+    expect(page.locator("ul.effects").first).to_contain_text("nicht bekannt")
+    expect(page.locator("#effects svg")).to_have_count(0)  # nothing is drawn without an interval
     page.locator("#promised summary").click()
     expect(page.locator("#statement")).to_contain_text(
         "Ein Modell für Einkommen aus 60 Einsendungen"

@@ -316,7 +316,8 @@ def save_picture(draw: Callable[[], Any], path: Path) -> None:
     """Write what `draw` draws, axes or a figure, without a screen, and say where."""
     optional("matplotlib").use("Agg")
     drawn = draw()
-    getattr(drawn, "figure", drawn).savefig(path, dpi=130)
+    first = getattr(drawn, "flat", [drawn])[0]  # of an array of axes
+    getattr(first, "figure", first).savefig(path, dpi=130)
     wrote(path)
 
 

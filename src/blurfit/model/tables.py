@@ -33,6 +33,7 @@ from blurfit.errors import (
     inside_unit_interval,
     one_of,
     optional,
+    separate_thousands,
     whole,
 )
 from blurfit.learning import tables
@@ -85,6 +86,7 @@ class Answers:
     curve: Bend = ""
     freedom: float = np.inf  # of Student's law, that intervals are of; infinite: the normal law
     line: FloatArray | None = None  # where the rows lie on an axis, if they are points of a curve
+    units: tuple[str, ...] = ()  # of each row, where they are not the same: no axis has two
 
     def __post_init__(self) -> None:
         inside_unit_interval(confidence=self.confidence)
@@ -150,7 +152,16 @@ class Answers:
         return self.hypothesis
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw each value with its interval, or a curve with its band; return the axes."""
+        """Draw each value with its interval, or a curve with its band.
+
+        Args:
+            ax: The axes to draw in; default: new ones. Rows of several units need new ones.
+
+        Returns:
+            The axes, or an array of them, one for each unit.
+        """
+        if len(set(self.units)) > 1:
+            return self._plot_units(ax)
         columns = self.to_dict()
         about = f"{self.confidence:.0%} intervals; {self.promise}"
         if self.line is not None:
@@ -168,6 +179,33 @@ class Answers:
             ax.set_xlabel(about)
         ax.set_title(self.title)
         return ax
+
+    def _plot_units(self, ax: Any) -> Any:
+        """Draw the rows of each unit in axes of their own, one above the other."""
+        if ax is not None:
+            raise InvalidValueError(
+                "`ax` must be None: the rows have several units, and each unit has its own axes."
+            )
+        parts = [
+            [at for at, unit in enumerate(self.units) if unit == each]
+            for each in dict.fromkeys(self.units)
+        ]
+        _, panels = optional("matplotlib.pyplot").subplots(
+            len(parts),
+            figsize=(7, 1.4 + 0.6 * len(parts) + 0.3 * len(self.rows)),
+            height_ratios=[len(part) + 0.5 for part in parts],
+            layout="constrained",
+        )
+        for panel, part in zip(panels, parts, strict=True):
+            separate_thousands(panel)
+            rows = [self.rows[at] for at in part]
+            replace(self, rows=rows, answer=self.answer.taken(np.array(part)), units=()).plot(panel)
+            panel.set(title="", xlabel=self.units[part[0]])
+        panels[0].set_title(self.title)
+        panels[-1].set_xlabel(
+            f"{panels[-1].get_xlabel()}\n{self.confidence:.0%} intervals; {self.promise}"
+        )
+        return panels
 
     @property
     def _cells(self) -> list[tuple[str, ...]]:
@@ -225,6 +263,9 @@ LINEAR = (
 )
 
 
+UNKNOWN = Answer(*(np.full(shape, np.nan) for shape in ((1,), (1, 1), (1, 1))))
+
+
 class Asked:
     """What can be asked of sums: of a release, or of one of its groups."""
 
@@ -256,21 +297,44 @@ class Asked:
         return Answers(title, keys, rows, answer, promise, confidence, **more)
 
     def describe(self, confidence: float = 0.95) -> Answers:
-        """Return each question's mean, or the share of each of its levels, with errors."""
+        """Return each question's mean, or the share of each of its levels, with errors.
+
+        A question that few people answered may be hidden by the noise: it has no numbers then, and
+        a note names it.
+        """
         sums, parts = self.joint, []
         rows: list[tuple[str, ...]] = []
+        units_of_rows: list[str] = []
+        hidden: list[str] = []
         for one in self.agreement.questions:
             if isinstance(one, Curve | Poly | Product):
                 continue  # which are for models
             if isinstance(one, Numeric):
                 rows.append((one.name, "mean"))
-                parts.append(_means(sums, one))
+                units_of_rows.append(str(one.wording.unit or one.name))
+                try:
+                    parts.append(_means(sums, one))
+                except InfeasibleError:
+                    hidden.append(one.name)
+                    parts.append(UNKNOWN)
             else:
                 levels = levels_of(sums, one)
                 rows += [(one.name, name) for name in levels.names]
+                units_of_rows += ["share"] * len(levels)
                 parts.append(tables.shares(tables.counts(sums, levels)))
         title = "Every question: means, and shares of levels"
-        return self.answers(title, ("question", "level"), rows, _stacked(parts), confidence)
+        notes = (
+            (f"The noise hides how many people answered: {', '.join(hidden)}.",) if hidden else ()
+        )
+        return self.answers(
+            title,
+            ("question", "level"),
+            rows,
+            _stacked(parts),
+            confidence,
+            units=tuple(units_of_rows),
+            assumes=notes,
+        )
 
     def mean(
         self,

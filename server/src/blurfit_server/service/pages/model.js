@@ -110,15 +110,17 @@ function effects(model, output, estimates) {
     const interval = lower === undefined ? {} : { lower: lower * factor, upper: upper * factor };
     return { ...about, ...interval, value: value * factor };
   });
-  const hasErrors = found[0].lower !== undefined;
-  const reach = scaleOf(found);
-  const isCut = found.some(({ lower, upper }) => hasErrors && (lower < -reach || upper > reach));
+  const isKnown = ({ lower }) => lower !== undefined; // without an interval nothing is drawn
+  const known = found.filter(isKnown);
+  const reach = scaleOf(known);
+  const isCut = known.some(({ lower, upper }) => lower < -reach || upper > reach);
   const rows = found.map((one) => {
     const what = [h("b", { dir: "auto" }, titleOf(one.feature)), " ", h("span.hint", change(one))];
+    if (!isKnown(one)) return h("li.unknown", h("span.what", what), h("span.hint", t("effects.unknown")));
     return bar(what, effectPlot(one, reach), signed(one.value), within(one));
   });
-  const words = [t("effects.words", { unit }), hasErrors ? t("effects.bars") : "", isCut ? t("effects.cut") : ""];
-  return [h("p", words.filter(Boolean).join(" ")), h("ul.effects", rows)];
+  const words = known.length ? [t("effects.words", { unit }), t("effects.bars")] : [t("effects.none")];
+  return [h("p", [...words, isCut ? t("effects.cut") : ""].filter(Boolean).join(" ")), h("ul.effects", rows)];
 }
 
 function curve(model, output, name, points) {
@@ -245,6 +247,7 @@ function drawn(rows, questions, asked) {
     const told = (value) => (isNumber ? measured(column, value, 3) : percent(value));
     const [low, high] = isNumber ? [column.lower, column.upper] : [0, 1];
     const what = h("b", { dir: "auto" }, parts.filter(Boolean).join(", ") || t("tables.everybody"));
+    if (estimate === null) return bar(what, null, t("tables.hidden"), null);
     const plot = intervalPlot({ value: estimate, lower, upper }, low, high);
     return bar(what, plot, told(estimate), within({ lower, upper }, told));
   });
