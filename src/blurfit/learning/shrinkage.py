@@ -13,9 +13,9 @@ the best linear reading of t is θ̂ = PA·T⁻¹t, where
 k the share of the noise in A that denoising left, and Θ found by three passes from P. The prior of
 a first model: features explain a share ρ of the target's variance, in equal parts, ρ unknown and
 weighted by how probable it makes t; but an answer, rare as it may be, changes the target by no
-more than half its range, as a deviation (`prior_of`). That of a wave's step θ: the covariance of the last model's
-error, up to a factor between 1/16 and 16 that is weighted alike. So where noise is larger than what
-is left to learn, the last model stays.
+more than half its range, as a deviation (`prior_of`). That of a wave's step θ: the covariance of
+the last model's error, up to a factor between 1/16 and 16 that is weighted alike. So where noise is
+larger than what is left to learn, the last model stays.
 
 **Denoising** (`denoise`, `denoised`) shrinks each mean, variance and covariance toward its value
 without data, as far as its own noise asks. Ranges of means and variances are exact (Bhatia and
