@@ -20,6 +20,7 @@ from bound to bound, `curve(age, 9)` nine, `curve(age, [18, 30, 90])` these; ban
 """
 
 import ast
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -105,7 +106,7 @@ def declared(
     """Return a formula over rows at hand, its features, and the columns that are only sources; the
     target is none of the columns, of which each is publicly known.
     """
-    target, terms = _terms(text, list(columns), set(columns))
+    target, terms = _terms(text, list(columns), set(columns), ADD_COLUMN)
     if target.call or len(target.of) > 1 or target.of[0] in columns:
         raise InvalidValueError(
             f"Expected the name of y before ~ in {text!r}, and not {target.text!r}."
@@ -132,8 +133,24 @@ def target_of(text: str) -> str:
     return text.partition("~")[0].strip()
 
 
-def _terms(text: str, every: Sequence[str], known: set[str]) -> tuple[Term, list[Term]]:
-    """Return the target and the terms of a formula with a constant; `every` is what a dot means."""
+ADD_COLUMN = "Bounds are public: add the transformed column to X, with bounds of its own."
+NEXT_COLLECTION = (
+    "It needs the records themselves, and the release has sums of products of the columns as they "
+    "were agreed on. Put the transformed column into the schema of the next collection."
+)
+
+
+def _terms(
+    text: str, every: Sequence[str], known: set[str], remedy: str = NEXT_COLLECTION
+) -> tuple[Term, list[Term]]:
+    """Read the target and the terms of a formula with a constant.
+
+    Args:
+        text: The formula.
+        every: What a dot means.
+        known: The names of all columns.
+        remedy: What to do instead of a transformation.
+    """
     parser = optional("formulaic.parser").DefaultFormulaParser()
     errors = optional("formulaic.errors")
     try:
@@ -162,15 +179,15 @@ def _terms(text: str, every: Sequence[str], known: set[str]) -> tuple[Term, list
             "'+ 0'. Columns are centred by their public bounds, so that the origin means little."
         )
     target, *terms = (
-        _term(factors, text, known)
+        _term(factors, text, known, remedy)
         for factors in (*sides["lhs"], *sides["rhs"])
         if factors != ["1"]
     )
     return target, terms
 
 
-def _term(factors: Sequence[str], text: str, known: set[str]) -> Term:
-    each = [Term("", (one,)) if one in known else _call(one, text) for one in factors]
+def _term(factors: Sequence[str], text: str, known: set[str], remedy: str) -> Term:
+    each = [Term("", (one,)) if one in known else _call(one, text, remedy) for one in factors]
     if len(each) == 1:
         return each[0]
     if len(each) > 2 or any(one.call not in ("", "C") for one in each):
@@ -181,7 +198,10 @@ def _term(factors: Sequence[str], text: str, known: set[str]) -> Term:
     return Term("", (each[0].of[0], each[1].of[0]))
 
 
-def _call(expression: str, text: str) -> Term:
+_POWER = re.compile(r"(?:I\(|\{)?(\w+) ?\*\* ?([2-9])[)}]?")
+
+
+def _call(expression: str, text: str, remedy: str) -> Term:
     """Return curve(name), C(name, 'level') and the like; refuse what needs the records."""
     try:
         call: Any = ast.parse(expression, mode="eval").body
@@ -189,10 +209,11 @@ def _call(expression: str, text: str) -> Term:
         call = None
     if isinstance(call, ast.Name):
         return Term("", (call.id,))
+    if (power := _POWER.fullmatch(expression)) is not None:
+        remedy = f"Write poly({power[1]}, {power[2]}) for powers up to {power[2]}."
     refused = InvalidValueError(
-        f"Expected plain columns in {text!r}, and got {expression!r}: a transformation needs the "
-        "records themselves, and the release has sums of products of the columns as they were "
-        "agreed on. Put the transformed column into the schema of the next collection."
+        f"The formula {text!r} must have plain columns, and C, curve, bands and poly of them, got "
+        f"{expression!r}. {remedy}"
     )
     is_call = isinstance(call, ast.Call) and isinstance(call.func, ast.Name)
     if not is_call or call.func.id not in _CALLS or call.keywords or not 1 <= len(call.args) <= 2:

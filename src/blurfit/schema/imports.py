@@ -66,6 +66,10 @@ _RELEVANT = re.compile(rf"\$\{{(.+?)\}}\s*(<=|>=|!=|=|<|>)\s*(?:'([^']+)'|{_NUMB
 _SELECTED = re.compile(r"selected\(\s*\$\{(.+?)\}\s*,\s*'([^']+)'\s*\)")
 _YES_OR_NO = {"0", "1", "false", "true", "no", "yes", "nein", "ja"}
 _LIKE_NUMBER = re.compile(r"[+-]?[\d.,'  ]*\d(?:[eE][+-]?\d+)?")
+_LIKE_DATE = re.compile(
+    r"\d{1,2}([./-])\d{1,2}\1(\d{2}|\d{4})|\d{4}([./-])\d{1,2}\3\d{1,2}([T ]\d{1,2}:\d{2}.*)?"
+)
+_NAMES_PEOPLE = re.compile(r"(?i)(^|[\W_])(p|u)?(id|nr|no|key)$|nummer|number|kennung|identifier")
 _MOST_CHOICES, _ROWS_SEEN = 20, 10_000
 _TRUE = {"yes", "true", "true()", "1"}
 # Far more than any survey has; a workbook within them is read in seconds.
@@ -124,7 +128,7 @@ class SurveyReader:
 class TableGlance:
     """What a table of records looks like, for its owner: `choices` holds answers of its people."""
 
-    kinds: dict[str, Literal["number", "yes or no", "choice", "text"]]
+    kinds: dict[str, Literal["number", "yes or no", "choice", "text", "identifier", "date"]]
     choices: dict[str, list[str]]
     gaps: frozenset[str]  # columns in which something is missing
 
@@ -138,6 +142,10 @@ class TableGlance:
             words = {str(cell).strip() for cell in cells} - {""}
             if {word.casefold() for word in words} <= _YES_OR_NO:
                 kinds[name] = "yes or no"
+            elif words and all(map(_LIKE_DATE.fullmatch, words)):
+                kinds[name] = "date"
+            elif _is_identifier(name, words, len(cells)):
+                kinds[name] = "identifier"
             elif all(map(_LIKE_NUMBER.fullmatch, words)):
                 kinds[name] = "number"
             elif len(words) <= _MOST_CHOICES:
@@ -146,6 +154,14 @@ class TableGlance:
                 kinds[name] = "text"
         gaps = (name for name, cells in columns.items() if "" in map(str, cells))
         return cls(kinds, choices, frozenset(gaps))
+
+
+def _is_identifier(name: str, words: set[str], rows: int) -> bool:
+    """Tell numbers that name people, one each: those in a sequence, or under such a heading."""
+    if not len(words) == rows > 2 or not all(re.fullmatch(r"\d{1,15}", word) for word in words):
+        return False
+    numbers = list(map(int, words))
+    return max(numbers) - min(numbers) < rows or _NAMES_PEOPLE.search(name) is not None
 
 
 def _first_rows(path: Path) -> dict[str, list[Any]]:
@@ -162,13 +178,29 @@ def _first_rows(path: Path) -> dict[str, list[Any]]:
         }
     with lines_of(path, separator_of(path, len)) as lines:
         heading, rows = [str(name) for name in next(lines, ())], list(islice(lines, _ROWS_SEEN))
-    if not rows or len(set(heading)) != len(heading) or not all(heading):
+    if not rows:
         raise InvalidValueError(
-            f"Expected {path.name!r} to be a table whose first row names its columns, each of them "
-            "once, with at least one row below."
+            f"The table {path.name!r} must have rows below its first, which names its columns."
+        )
+    if wrong := _wrong_headings(heading):
+        raise InvalidValueError(
+            f"The first row of {path.name!r} must name each column once: {'; '.join(wrong)}. "
+            "Remove what stands above the headings, and name the columns apart."
         )
     cells = zip_longest(*rows, fillvalue="")
     return dict(zip(heading, map(list, cells), strict=False))
+
+
+def _wrong_headings(heading: list[str]) -> list[str]:
+    """Name columns by their places: where headings are missing, these are a person's answers."""
+    places: dict[str, list[str]] = {}
+    for place, name in enumerate(heading, start=1):
+        places.setdefault(name, []).append(str(place))
+    nameless = places.pop("", [])
+    found = [f"columns {', '.join(nameless)} have no name"] if len(nameless) > 1 else []
+    found += [f"column {nameless[0]} has no name"] if len(nameless) == 1 else []
+    repeated = (" and ".join(each) for each in places.values() if len(each) > 1)
+    return found + [f"columns {each} have the same name" for each in repeated]
 
 
 def to_table_schema(schema: Schema) -> dict[str, Any]:
