@@ -98,7 +98,8 @@ class ModelQuestions:
         matrix, values = _equations(hypotheses, found.names)
         if np.linalg.matrix_rank(matrix) < len(matrix):
             raise InvalidValueError(
-                f"Expected hypotheses that do not follow from each other, and got {hypotheses!r}."
+                "Expected hypotheses that do not follow from each other, and got {hypotheses!r}.",
+                hypotheses=hypotheses,
             )
         asked = found.answer.through(matrix)
         moved = replace(asked, values=asked.values - values)
@@ -107,7 +108,9 @@ class ModelQuestions:
     def compare(self, other: "ModelQuestions", output: str | None = None) -> Comparison:
         """Compare two models of one target of which one is within the other."""
         if not isinstance(other, ModelQuestions):
-            raise InvalidValueError(f"Expected another model, and got a {type(other).__name__}.")
+            raise InvalidValueError(
+                "Expected another model, and got a {name}.", name=type(other).__name__
+            )
         same = (self.fingerprint, self.target, self.link, self.count)
         if same != (other.fingerprint, other.target, other.link, other.count):
             raise InvalidValueError(
@@ -165,7 +168,11 @@ class ModelQuestions:
         schema = self.agreement.schema
         asked = {one.name: one for one in schema.asked_for(self.features)}
         if question not in asked:
-            raise InvalidValueError(f"Expected {question!r} to be one of {listed(asked)}.")
+            raise InvalidValueError(
+                "Expected {question!r} to be one of {listed}.",
+                question=question,
+                listed=listed(asked),
+            )
         held = {name: _middle(one, self.references) for name, one in asked.items()} | dict(at or {})
         one = asked[question]
         points: list[Any] = [1, 0]
@@ -280,15 +287,18 @@ def standardised(moments: Asked, formula: Formula, confidence: float = 0.95) -> 
     told = units(schema, formula.target, formula.features, references=formula.references)
     column, *others = schema.question(formula.target).columns
     if others:
-        raise InvalidValueError(f"Expected a target with one column, not {formula.target!r}.")
+        raise InvalidValueError(
+            "Expected a target with one column, not {target!r}.", target=formula.target
+        )
     found = infer(sums.submodel(column, told.names[1:]))
     variance, of_noise = spreads(sums)
     places = [sums.index(name) - 1 for name in (*told.names[1:], column)]
     spread, relative = variance[places], of_noise[places] / variance[places] ** 2
     if hidden := [name for name, one in zip(told.names[1:], spread, strict=False) if one <= 0]:
         raise InfeasibleError(
-            f"The noise hides how much {listed(hidden)} differs between people: leave it out, "
-            "collect more records, or allow a larger epsilon."
+            "The noise hides how much {listed} differs between people: leave it out, "
+            "collect more records, or allow a larger epsilon.",
+            listed=listed(hidden),
         )
     ratio = np.sqrt(spread[:-1] / spread[-1])
     own = found.answer.taken(np.arange(1, len(told.names))).through(np.diag(ratio))
@@ -404,6 +414,9 @@ def _equations(text: str, names: Sequence[str]) -> tuple[FloatArray, FloatArray]
         elif text[at : at + 1] not in ("+", "-"):
             break
     raise InvalidValueError(
-        f"Expected equations like '2*{names[-1]} = 0', separated by commas, with coefficients "
-        f"among {listed(names)}, and got {text!r}."
+        "Expected equations like '2*{names} = 0', separated by commas, with coefficients "
+        "among {listed}, and got {text!r}.",
+        names=names[-1],
+        listed=listed(names),
+        text=text,
     )

@@ -85,8 +85,10 @@ def coefficient_path(
     aim = schema.question(formula.target)
     if isinstance(aim, Categorical):
         raise InvalidValueError(
-            f"Expected a target with one column for a path, and {formula.target!r} has "
-            f"{len(aim.levels)} classes."
+            "Expected a target with one column for a path, and {target!r} has "
+            "{levels_count} classes.",
+            target=formula.target,
+            levels_count=len(aim.levels),
         )
     told = units(schema, formula.target, formula.features, references=formula.references)
     sums = moments.joint.submodel(formula.target, told.columns)

@@ -27,6 +27,7 @@ from blurfit.errors import InfeasibleError, axes, optional
 from blurfit.learning.inference import Estimate
 from blurfit.schema.columns import Categorical, Numeric
 from blurfit.schema.schema import title_of, titles
+from blurfit.wording import Series
 
 if TYPE_CHECKING:
     from blurfit.agreement.statement import Promise
@@ -421,8 +422,9 @@ def _features(model: "PublishedModel") -> list[Any]:
     features: list[Any] = [model.agreement.schema.question(name) for name in model.features]
     if derived := [one.name for one in features if one.of]:
         raise InfeasibleError(
-            f"Expected features that are asked, and {', '.join(derived)} is computed from answers, "
-            "which scikit-learn does not do. Predict with blurfit itself, or in R."
+            "Expected features that are asked, and {derived} is computed from answers, "
+            "which scikit-learn does not do. Predict with blurfit itself, or in R.",
+            derived=Series(derived),
         )
     return features
 
