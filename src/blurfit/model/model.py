@@ -358,12 +358,13 @@ class ModelDocument(PublishedDocument, frozen=True, kw_only=True, forbid_unknown
     inference: tuple[InferenceDocument, ...]
     refusal: str | None
     doubt: str | None
+    hidden: tuple[str, ...]
 
 
 # What a model and its document call alike.
 _SAME = (
     *("waves", "models", "target", "features", "references", "link", "curve"),
-    *("method", "refusal", "doubt"),
+    *("method", "refusal", "doubt", "hidden"),
 )
 
 
@@ -396,6 +397,7 @@ class PublishedModel(PublishedFile, ModelQuestions):
     models: int = 1
     doubt: str | None = None  # that two waves disagree by more than chance, where they do
     waves: tuple[WaveShare, ...] = ()  # of a plan; each contributor is in one alone
+    hidden: tuple[str, ...] = ()  # columns of answers that hardly anybody gave: coefficients of 0
     signatures: tuple[Signature, ...] = ()
 
     def __post_init__(self) -> None:
