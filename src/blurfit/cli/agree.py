@@ -32,6 +32,7 @@ from blurfit.agreement.terms import TERMS, Terms, require_together
 from blurfit.cli import _common as common
 from blurfit.cli._common import Answer, ExistingFile, NewFile, Out, Together, command
 from blurfit.errors import InfeasibleError, InvalidValueError
+from blurfit.wording import Message
 
 if TYPE_CHECKING:
     from blurfit.schema.imports import Imported
@@ -368,7 +369,8 @@ def _from_table(
         unsaid = name in glance.gaps and name != target
         typed = shlex.quote(name)
         if kind in _LEFT_OUT and name not in (*bounds, *levels, target):
-            reading.notes.append(f"Left out: {name!r}, {_LEFT_OUT[kind]}")
+            why = _LEFT_OUT[kind]
+            reading.notes.append(Message("Left out: {name!r}, {why}", name=name, why=why))
             continue
         if kind == "yes or no":
             reading.columns.append(bf.Binary(name, unsaid))

@@ -32,7 +32,7 @@ owner alone, who says which choices there are.
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice, zip_longest
 from pathlib import Path
@@ -53,6 +53,7 @@ from blurfit.schema.columns import (
 from blurfit.schema.schema import Schema
 from blurfit.schema.table import listed
 from blurfit.schema.table_files import lines_of, separator_of, word_of, workbook
+from blurfit.wording import Message, Series
 
 OWN = "blurfit"
 _NUMBER_TYPES = ("integer", "number", "year")
@@ -74,6 +75,11 @@ _MOST_CHOICES, _ROWS_SEEN = 20, 10_000
 _TRUE = {"yes", "true", "true()", "1"}
 # Far more than any survey has; a workbook within them is read in seconds.
 _MOST_BYTES, _MOST_ROWS, _MOST_COLUMNS = 2**24, 2**16, 2**8
+# Numbers of a record that are blurred, one for each choice of a list; more need too many people.
+_MOST_ENCODED = 5000
+_MOST_LETTERS = (
+    2**24
+)  # of all questions and choices; those of a list count at each of its questions
 
 
 @dataclass(frozen=True)
@@ -81,7 +87,7 @@ class Imported:
     """A schema, and what somebody should know about how it came about."""
 
     schema: Schema
-    notes: tuple[str, ...]
+    notes: tuple[Message, ...]
 
 
 @dataclass
@@ -90,37 +96,43 @@ class SurveyReader:
 
     source: str
     columns: list[Feature] = field(default_factory=list)
-    lacking: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
+    lacking: list[Message] = field(default_factory=list)
+    notes: list[Message] = field(default_factory=list)
 
-    def lacks(self, name: str, what: str) -> Feature | None:
+    def lacks(self, name: str, what: Message) -> Feature | None:
         """Remember what a question lacks, of which there is no column then."""
-        self.lacking.append(f"{name!r} {what}")
+        self.lacking.append(Message("{name!r} {what}", name=name, what=what))
         return None
 
     def finish(self, about: About, target: str | None) -> Imported:
         """Return the schema, with one of the questions as its target, or refuse what is lacking."""
         if self.lacking:
             raise InvalidValueError(
-                f"{self.source} cannot be imported as it is: {'; '.join(self.lacking)}. Nothing "
-                "was written."
+                "{source} cannot be imported as it is: {lacking}. Nothing was written.",
+                source=self.source,
+                lacking=Series(self.lacking, "; "),
             )
         names = [one.name for one in self.columns]
         if target == "" and names:
             target = names[-1]
         if target is None or target not in names:
             raise InvalidValueError(
-                f"Expected target={target!r} to be one of the questions {listed(names)} of "
-                f"{self.source}: which one is to be predicted?"
+                "Expected target={target!r} to be one of the questions {listed} of "
+                "{source}: which one is to be predicted?",
+                target=target,
+                listed=listed(names),
+                source=self.source,
             )
         features = [one for one in self.columns if one.name != target]
         aim = next(one for one in self.columns if one.name == target)
         notes = list(self.notes)
         if aim.optional:
             aim = replace(aim, optional=False)
-            notes.append(f"{target!r} is to be predicted, so everybody answers it.")
+            notes.append(
+                Message("{target!r} is to be predicted, so everybody answers it.", target=target)
+            )
         if unsaid := [one.name for one in features if one.optional]:
-            notes.append(f"May be left unsaid: {listed(unsaid)}.")
+            notes.append(Message("May be left unsaid: {unsaid}.", unsaid=Series(map(repr, unsaid))))
         return Imported(Schema(features, aim, about=about), tuple(notes))
 
 
@@ -169,26 +181,47 @@ def _first_rows(path: Path) -> dict[str, list[Any]]:
         parquet = optional("pyarrow.parquet")
         try:
             with parquet.ParquetFile(path) as file:
+                _refuse_if_wide(path, len(file.schema_arrow.names))
                 first = next(file.iter_batches(batch_size=_ROWS_SEEN), None)
+        except InvalidValueError:
+            raise
         except (OSError, ValueError):
-            raise InvalidValueError(f"Expected {path.name!r} to be a Parquet file.") from None
+            raise InvalidValueError(
+                "Expected {path_name!r} to be a Parquet file.", path_name=path.name
+            ) from None
         found = {} if first is None else first.to_pydict()
         return {
             name: ["" if cell is None else cell for cell in cells] for name, cells in found.items()
         }
     with lines_of(path, separator_of(path, len)) as lines:
-        heading, rows = [str(name) for name in next(lines, ())], list(islice(lines, _ROWS_SEEN))
+        heading = [str(name) for name in next(lines, ())]
+        _refuse_if_wide(path, len(heading))
+        rows = list(islice(lines, _ROWS_SEEN))
     if not rows:
         raise InvalidValueError(
-            f"The table {path.name!r} must have rows below its first, which names its columns."
+            "The table {path_name!r} must have rows below its first, which names its columns.",
+            path_name=path.name,
         )
     if wrong := _wrong_headings(heading):
         raise InvalidValueError(
-            f"The first row of {path.name!r} must name each column once: {'; '.join(wrong)}. "
-            "Remove what stands above the headings, and name the columns apart."
+            "The first row of {path_name!r} must name each column once: {wrong}. "
+            "Remove what stands above the headings, and name the columns apart.",
+            path_name=path.name,
+            wrong=Series(wrong, "; "),
         )
     cells = zip_longest(*rows, fillvalue="")
     return dict(zip(heading, map(list, cells), strict=False))
+
+
+def _refuse_if_wide(path: Path, columns: int) -> None:
+    if columns > _MOST_ENCODED:
+        raise InvalidValueError(
+            "{path_name!r} must have at most {most:,} columns, got {columns:,}. Leave out those "
+            "that are not asked.",
+            path_name=path.name,
+            most=_MOST_ENCODED,
+            columns=columns,
+        )
 
 
 def _wrong_headings(heading: list[str]) -> list[str]:
@@ -237,6 +270,7 @@ def from_table_schema(document: Any, target: str | None = None) -> Imported:
     if isinstance(own, Mapping) and target in (None, own.get("target")):
         return Imported(_read_back(fields, own), ())
     reading = SurveyReader("The Table Schema")
+    _refuse_if_large(reading.source, map(_size_of_field, fields))
     for entry in fields:
         if (column := _column(entry, reading)) is not None:
             reading.columns.append(column)
@@ -267,12 +301,20 @@ def _read_back(fields: list[Any], own: Mapping[str, Any]) -> Schema:
     return Schema.from_dict({**rest, "features": list(entries.values()), "target": aim})
 
 
+def _size_of_field(described: Mapping[str, Any]) -> tuple[int, int]:
+    limits = described.get("constraints")
+    enum = limits.get("enum") if isinstance(limits, Mapping) else None
+    lists = [one for one in (enum, described.get("categories")) if isinstance(one, list)]
+    return max([1, *map(len, lists)]), 0  # a document is never longer than what was sent
+
+
 def _column(described: Mapping[str, Any], reading: SurveyReader) -> Feature | None:
     name, kind = described.get("name"), described.get("type", "string")
     limits = described.get("constraints", {})
     if not isinstance(name, str) or not isinstance(limits, Mapping):
         raise InvalidValueError(
-            f"Expected a field with a name and constraints, and got {described!r}."
+            "Expected a field with a name and constraints, and got {described!r}.",
+            described=described,
         )
     unsaid = limits.get("required") is False
     words: dict[str, Any] = {
@@ -298,9 +340,16 @@ def _column(described: Mapping[str, Any], reading: SurveyReader) -> Feature | No
         absent = [word for word, value in (("minimum", lower), ("maximum", upper)) if value is None]
         if lower is not None and upper is not None:
             return Numeric(name, lower, upper, optional=unsaid, wording=Wording(**words))
-        return reading.lacks(name, f"is a number without constraints.{' and '.join(absent)}")
-    what = "is text without constraints.enum" if kind == "string" else f"is of type {kind!r}"
-    return reading.lacks(name, f"{what}, and only numbers, yes/no and choices can be blurred")
+        return reading.lacks(
+            name,
+            Message("is a number without constraints.{absent}", absent=Series(absent, " and ")),
+        )
+    what = Message("is of type {kind!r}", kind=kind)
+    if kind == "string":
+        what = Message("is text without constraints.enum")
+    return reading.lacks(
+        name, Message("{what}, and only numbers, yes/no and choices can be blurred", what=what)
+    )
 
 
 def is_xlsform(path: Path) -> bool:
@@ -314,17 +363,21 @@ def from_xlsform(path: Path, target: str | None = None) -> Imported:
     sheets = _sheets(path)
     if "survey" not in sheets:
         raise InvalidValueError(
-            f"Expected {path.name!r} to be an XLSForm, with a sheet named survey; it has "
-            f"{', '.join(sheets) or 'none'}."
+            "Expected {path_name!r} to be an XLSForm, with a sheet named survey; it has {sheets}.",
+            path_name=path.name,
+            sheets=", ".join(sheets) or "none",
         )
     settings = next(iter(sheets.get("settings", [])), {})
     form = _Form(f"The form {path.name!r}")
     form.choices = _choices(sheets.get("choices", []))
     form.default = _tag(settings.get("default_language", ""))
+    _refuse_if_large(form.source, [_size(row, form.choices) for row in sheets["survey"]])
     for row in sheets["survey"]:
         form.read(row)
     if form.left_out:
-        form.notes.append(f"Left out, as nothing is asked: {', '.join(form.left_out)}.")
+        form.notes.append(
+            Message("Left out, as nothing is asked: {left_out}.", left_out=Series(form.left_out))
+        )
     title = settings.get("form_title") or None
     return form.finish(About(title=title), target)  # type: ignore[arg-type]
 
@@ -344,7 +397,7 @@ class _Form(SurveyReader):
         name, list_name = row.get("name", ""), what.split(" ")[0]
         if kind in ("begin_group", "begin", "end_group", "end"):
             if what == "repeat":
-                self.lacks(name or "a group", "is repeated, and each person sends once")
+                self.lacks(name or "a group", Message("is repeated, and each person sends once"))
             if kind.startswith("begin"):
                 self.sections.append(self._words(row, "label"))
             elif self.sections:
@@ -360,7 +413,9 @@ class _Form(SurveyReader):
         """Ask yes or no for each choice of a question that takes several answers."""
         choices = self.choices.get(list_name, [])
         if not choices:
-            self.lacks(name, f"has no choices in the list {list_name!r}")
+            self.lacks(
+                name, Message("has no choices in the list {list_name!r}", list_name=list_name)
+            )
         unsaid, words = self._asked(name, row)
         asked = words.pop("question") or name
         for choice in choices:
@@ -373,15 +428,21 @@ class _Form(SurveyReader):
         if kind in ("integer", "decimal", "range"):
             if (bounds := _bounds(row)) is None:
                 constraint = "write a constraint such as `. >= 0 and . <= 100`"
-                return self.lacks(name, f"is a number without bounds: {constraint}")
+                return self.lacks(
+                    name, Message("is a number without bounds: {constraint}", constraint=constraint)
+                )
             outside: Outside = "clip" if kind == "range" else "refuse"  # as the form itself does
             return Numeric(name, *bounds, outside, optional=unsaid, wording=Wording(**words))
         if kind == "acknowledge":
             return Binary(name, unsaid, Wording(**words))
         if kind == "select_one":
             return self._choice(name, list_name, words, unsaid=unsaid)
-        only = "only numbers, yes/no and choices can be blurred"
-        return self.lacks(name, f"is of type {kind!r}; {only}")
+        return self.lacks(
+            name,
+            Message(
+                "is of type {kind!r}; only numbers, yes/no and choices can be blurred", kind=kind
+            ),
+        )
 
     def _asked(self, name: str, row: Row) -> tuple[bool, dict[str, Any]]:
         """Return whether a question may be left unsaid, and how it is worded."""
@@ -392,8 +453,11 @@ class _Form(SurveyReader):
             words["only_if"] = self._compared(relevant)
             if words["only_if"] is None:
                 self.notes.append(
-                    f"{name!r} is asked of everybody, who need not say: its `relevant` is more "
-                    "than one comparison of an earlier answer."
+                    Message(
+                        "{name!r} is asked of everybody, who need not say: its `relevant` is more "
+                        "than one comparison of an earlier answer.",
+                        name=name,
+                    )
                 )
         return bool(relevant) or row.get("required", "").lower() not in _TRUE, words
 
@@ -418,7 +482,12 @@ class _Form(SurveyReader):
         rows = self.choices.get(list_name, [])
         levels = [row["name"] for row in rows]
         if len(set(levels)) < 2:
-            return self.lacks(name, f"has fewer than two choices in the list {list_name!r}")
+            return self.lacks(
+                name,
+                Message(
+                    "has fewer than two choices in the list {list_name!r}", list_name=list_name
+                ),
+            )
         labels = {row["name"]: self._words(row, "label") for row in rows}
         told = {level: text for level, text in labels.items() if text}
         if {level.lower() for level in levels} == {"yes", "no"}:
@@ -469,9 +538,42 @@ def _rows(source: str, sheet: Any) -> list[Row]:
     found = [{key: text for key, text in row if key and text} for row in pairs]
     if len(found) >= _MOST_ROWS:
         raise InvalidValueError(
-            f"Expected fewer than {_MOST_ROWS:,} rows in the sheet {sheet.title!r} of {source!r}."
+            "Expected fewer than {most_rows:,} rows in the sheet {sheet_title!r} of {source!r}.",
+            most_rows=_MOST_ROWS,
+            sheet_title=sheet.title,
+            source=source,
         )
     return [row for row in found if row]
+
+
+def _size(row: Row, choices: Mapping[str, list[Row]]) -> tuple[int, int]:
+    """Return how many columns, and how many letters, a row of the survey's sheet makes."""
+    kind, list_name, *_ = [*row.get("type", "").split(), "", ""]
+    chosen = choices.get(list_name, []) if kind in ("select_one", "select_multiple") else []
+    repeats = max(1, len(chosen) if kind == "select_multiple" else 1)
+    letters = sum(len(text) for choice in chosen for text in choice.values())
+    return max(1, len(chosen)), letters + repeats * sum(map(len, row.values()))
+
+
+def _refuse_if_large(source: str, sizes: Iterable[tuple[int, int]]) -> None:
+    """Refuse what would make too much, before any of it is made."""
+    columns, letters = map(sum, zip((0, 0), *sizes, strict=True))
+    if columns > _MOST_ENCODED:
+        raise InvalidValueError(
+            "{source} must make at most {most:,} columns, one for each choice of a list, got "
+            "{columns:,}. Leave questions out, or put choices together.",
+            source=source,
+            most=_MOST_ENCODED,
+            columns=columns,
+        )
+    if letters > _MOST_LETTERS:
+        raise InvalidValueError(
+            "{source} must have at most {most:,} letters, those of a list at each of its "
+            "questions, got {letters:,}. Shorten texts, or leave languages out.",
+            source=source,
+            most=_MOST_LETTERS,
+            letters=letters,
+        )
 
 
 def _choices(rows: list[Row]) -> dict[str, list[Row]]:
