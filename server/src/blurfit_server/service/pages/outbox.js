@@ -224,8 +224,8 @@ const SHORT_PATIENCE = 5000;
 
 const TOKEN = 43; // letters of an invitation
 
-/** “good”, “used”, “broken” where letters are missing, or “half” where one of two invitations is missing. Whoever cannot be asked is not
- * taken for a refusal: sending is what decides. */
+/** “good”, “used”, “broken” where letters are missing, or “half” where one of two invitations is.
+ * Whoever cannot be asked is not taken for a refusal: sending is what decides. */
 export async function stateOf({ fingerprint, databases }, invitation) {
   const each = invitation.split(",");
   const origins = databases.length ? databases.map(({ url }) => url) : [""];
