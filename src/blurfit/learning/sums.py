@@ -59,6 +59,7 @@ ROWS_AT_ONCE = 8192
 # Two routes to the same sum differ by rounding, about √N·2⁻⁵³; what differs by more is a mistake.
 ASYMMETRY_ALLOWED = 1e-10
 _SEEN = 3.0  # deviations of noise, which a number of people must exceed before it is divided by
+_HIDDEN = 2.0  # deviations of noise, up to which an answer is as if nobody had given it
 
 
 def rows_that_add_exactly(largest_steps: tuple[float, ...]) -> int:
@@ -430,6 +431,23 @@ class JointSums:
                 names=names,
             )
         return 1 + names.index(name)
+
+    @cached_property
+    def hidden(self) -> frozenset[str]:
+        """The levels that so few people gave, if any, that the noise hides how many; and the
+        questions to which all said yes, or no, as far as the noise tells.
+        """
+        found = set()
+        for row, column in enumerate(self.columns, start=1):
+            number = float(self.matrix[0, row]) / (self.constant * column.weight)
+            deviation = math.sqrt(self.noise.variance[0, row]) / (self.constant * column.weight)
+            if column.kind == "sign":  # of yes or of no, whichever is rarer
+                number, deviation = (self.count - abs(number)) / 2, deviation / 2
+            elif column.kind != "level":
+                continue
+            if number <= _HIDDEN * deviation:
+                found.add(column.name)
+        return frozenset(found)
 
     def submodel(self, target: str, features: Sequence[str] | None = None) -> Submodel:
         """Return the sums for a linear model of one column by others, or by all other questions.

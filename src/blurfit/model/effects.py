@@ -77,6 +77,7 @@ class ModelQuestions:
         target: str
         features: tuple[str, ...]
         references: Mapping[str, str]
+        hidden: tuple[str, ...]
         link: str
         curve: tuple[float, float] | None
         count: int
@@ -177,13 +178,18 @@ class ModelQuestions:
         one = asked[question]
         points: list[Any] = [1, 0]
         if isinstance(one, Categorical):
-            points = list(one.levels)
+            points = [level for level in one.levels if f"{one.name}={level}" not in self.hidden]
         elif isinstance(one, Numeric):
             curves = [each for each in map(schema.question, self.features) if question in each.of]
             knots = {knot for each in curves if isinstance(each, Curve) for knot in each.knots}
             even = np.linspace(one.lower, one.upper, POINTS).tolist()
             straight = self.link == "linear" and all(isinstance(each, Curve) for each in curves)
             points = sorted(knots | {one.lower, one.upper} if straight else {*knots, *even})
+        if len(points) < 2 or question in self.hidden:
+            raise InfeasibleError(
+                f"The noise hides how many people answered {question!r} otherwise than most: there "
+                "is no effect to show. Collect more records, or leave the question out."
+            )
         rows = self.rows_of(
             {name: [value] * len(points) for name, value in held.items()} | {question: points},
             output,
@@ -240,7 +246,7 @@ class ModelQuestions:
             people = {one.name: np.atleast_1d(table.columns[one.name]) for one in asked}
         slopes, keys = [], []
         for one in asked:
-            for level, low, high, width in _changes(one, people[one.name], self.references):
+            for level, low, high, width in _changes(one, people[one.name], self):
                 start, end = (
                     self.rows_of({**people, one.name: value}, output) for value in (low, high)
                 )
@@ -336,14 +342,19 @@ def _bent(link: str, score: FloatArray) -> tuple[FloatArray, FloatArray]:
     return mean, mean * (1 - mean) if link == "logistic" else mean
 
 
-def _changes(one: Question, answers: Any, references: Mapping[str, str]) -> list[tuple[Any, ...]]:
-    """Return what is changed of a question: its name, from what to what, and by how much."""
+def _changes(one: Question, answers: Any, model: ModelQuestions) -> list[tuple[Any, ...]]:
+    """Return what is changed of a question: its name, from what to what, and by how much; of what
+    is not hidden.
+    """
     count = len(answers)
     if isinstance(one, Categorical):
-        base = references.get(one.name, one.levels[0])
+        base = model.references.get(one.name, one.levels[0])
         others = [level for level in one.levels if level != base]
+        others = [level for level in others if f"{one.name}={level}" not in model.hidden]
         return [(f"{level} for {base}", [base] * count, [level] * count, None) for level in others]
     if not isinstance(one, Numeric):
+        if one.name in model.hidden:
+            return []
         return [("yes for no", [0] * count, [1] * count, None)]
     middle = np.clip(np.asarray(answers, dtype=np.float64), one.lower, one.upper)
     low = np.maximum(middle - _STEP * one.width, one.lower)

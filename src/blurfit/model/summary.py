@@ -71,6 +71,7 @@ NOT_LOOKED_FOR = (
     " They assume that nobody is far from all others: such people weigh less in waves than in "
     "maximum likelihood, and waves of labels and counts do not look for them."
 )
+HIDDEN = "Not shown: {names} (too few people to tell from none). Predictions use 0 for them."
 _SCALES = {"logistic": "log-odds", "log": "the logarithm of the mean"}
 
 
@@ -120,6 +121,8 @@ class Summary:
                 notes.append(FIRST_WAVE)
         elif model.refusal:
             notes.append(f"No standard errors: {model.refusal}")
+        if model.hidden:
+            notes.append(_of_hidden(model))
         if model.doubt:
             notes.append(f"Caution: {model.doubt}")
         if held and promise.private:
@@ -159,7 +162,7 @@ class Summary:
             lines += ["| " + " | ".join(map(plain, row)) + " |" for row in section.rows]
             lines += ["", *(f"- {name}: {value}" for name, value in section.facts), ""]
         lines += [f"- {name}: {value}" for name, value in self.facts]
-        lines += ["", *self.notes] if self.notes else []
+        lines += ["", *map(plain, self.notes)] if self.notes else []
         return "\n".join(lines) + "\n"
 
     def to_html(self) -> str:
@@ -184,11 +187,19 @@ def facts_of(promise: "Promise", more: str = "") -> tuple[tuple[str, str], ...]:
     return (whom, f"{number}{more}"), ("privacy", promise.numbers), *protects
 
 
+def _of_hidden(model: "PublishedModel") -> str:
+    """Say which answers hardly anybody gave, and how people who gave them are predicted."""
+    called = titles(model.agreement.schema)
+    names = ", ".join(called.get(name, name) for name in model.hidden)
+    return HIDDEN.format(names=names)
+
+
 def _section(model: "PublishedModel", output: str, confidence: float) -> Section:
     title, called = "", titles(model.agreement.schema)
     if len(model.outputs) > 1:
         title = f"{title_of(model.aim)} = {model.aim.wording.label(output)}"
-    predicting = model.coefficients_of(output).by_name()
+    every = model.coefficients_of(output).by_name()
+    predicting = {name: value for name, value in every.items() if name not in model.hidden}
     if not model.inference:
         plain = tuple((called.get(name, name), number(value)) for name, value in predicting.items())
         return Section(title, ("", "for prediction"), plain, ())
@@ -232,10 +243,10 @@ def number(value: float, error: float | None = None) -> str:
     """
     if not math.isfinite(value):
         return str(value)
-    if value == 0 and not error:
-        return "0"
     if error and math.isfinite(error):
         places = 1 - math.floor(math.log10(error))
+    elif value == 0:
+        return "0"
     else:
         places = 2 - math.floor(math.log10(abs(value)))
     rounded = round(value, places)
@@ -275,8 +286,10 @@ def plot_model(
     """
     output = model.outputs[0] if output is None else output
     found = model.coefficients_of(output)
-    estimates = model.estimates(confidence, output)[1:] if model.inference else ()
-    names = [one.name for one in estimates] or list(found.effects)
+    estimates = model.estimates(confidence, output)[1:] if model.inference else []
+    estimates = [one for one in estimates if one.name not in model.hidden]
+    effects = {name: one for name, one in found.effects.items() if name not in model.hidden}
+    names = [one.name for one in estimates] or list(effects)
     asked = (model.agreement.schema.question(name) for name in model.features)
     widths = {one.name: one.width for one in asked if isinstance(one, Numeric)}
     ranges = np.array([widths.get(name, 1.0) for name in names])
@@ -291,7 +304,7 @@ def plot_model(
         ax.plot(middle, places, "o")
         note = f"{confidence:.0%} intervals; thick: the part due to privacy noise"
     else:
-        ax.plot(ranges * list(found.effects.values()), places, "o")
+        ax.plot(ranges * list(effects.values()), places, "o")
         note = "no standard errors"
     ax.axvline(0, color="grey", linewidth=1)
     called = titles(model.agreement.schema)

@@ -581,10 +581,22 @@ class Units:
         found: FloatArray = self.matrix @ coefficients + self.offset
         return found
 
-    def spread(self, weights: FloatArray) -> FloatArray:
-        """Return weights of the constant and `columns` as weights of all columns."""
+    def spread(self, weights: FloatArray, hidden: Collection[str] = ()) -> FloatArray:
+        """Return weights of the constant and `columns` as weights of all columns.
+
+        Args:
+            weights: In the order of `columns`, but for those that are hidden.
+            hidden: The columns that have no weight of their own: their coefficients are 0, as if
+                people had given the reference level. A hidden reference level has the weight 0.
+        """
         found = np.zeros(self.matrix.shape[1])
-        found[list(self.fitted)] = weights
+        names = (INTERCEPT, *self.columns)
+        seen = [at for at, name in zip(self.fitted, names, strict=True) if name not in hidden]
+        found[seen] = weights
+        rows = [row for row, name in enumerate(self.names) if name in hidden]
+        if rows:
+            own = [self.places[row] for row in rows]
+            found[own] = -np.linalg.solve(self.matrix[np.ix_(rows, own)], self.matrix[rows] @ found)
         return found
 
     def rows(self, v: FloatArray) -> FloatArray:
