@@ -351,12 +351,13 @@ class ModelDocument(PublishedDocument, frozen=True, kw_only=True, forbid_unknown
     refusal: str | None
     doubt: str | None
     hidden: tuple[str, ...]
+    crowded: Literal["lower", "upper"] | None
 
 
 # What a model and its document call alike.
 _SAME = (
     *("waves", "models", "target", "features", "references", "link", "curve"),
-    *("method", "refusal", "doubt", "hidden"),
+    *("method", "refusal", "doubt", "hidden", "crowded"),
 )
 
 
@@ -390,6 +391,7 @@ class PublishedModel(PublishedFile, ModelQuestions):
     doubt: str | None = None  # that two waves disagree by more than chance, where they do
     waves: tuple[WaveShare, ...] = ()  # of a plan; each contributor is in one alone
     hidden: tuple[str, ...] = ()  # columns of answers that hardly anybody gave: coefficients of 0
+    crowded: Literal["lower", "upper"] | None = None  # the target's bound that clips many people
     signatures: tuple[Signature, ...] = ()
 
     def __post_init__(self) -> None:
