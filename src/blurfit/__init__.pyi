@@ -25,10 +25,10 @@ from blurfit.errors import StorageError as StorageError
 from blurfit.errors import UnknownCollectionError as UnknownCollectionError
 from blurfit.errors import WaveClosedError as WaveClosedError
 from blurfit.estimators.base import FitGuarantee as FitGuarantee
-from blurfit.estimators.classifiers import (
+from blurfit.estimators.moments import (
     MomentPerturbationClassifier as MomentPerturbationClassifier,
 )
-from blurfit.estimators.regressors import MomentPerturbationRegressor as MomentPerturbationRegressor
+from blurfit.estimators.moments import MomentPerturbationRegressor as MomentPerturbationRegressor
 from blurfit.estimators.survival import MomentPerturbationSurvival as MomentPerturbationSurvival
 from blurfit.forecast.sweep import forecast_agreement as forecast_agreement
 from blurfit.input_perturbation.estimators import (

@@ -67,8 +67,9 @@ def canonical(values: Any) -> bytes:
         return rfc8785.dumps(values)
     except rfc8785.CanonicalizationError as error:
         raise InvalidValueError(
-            f"Expected numbers that are finite, and whole ones below 2**53, which every reader "
-            f"takes alike ({error}). Choose larger units."
+            "Expected numbers that are finite, and whole ones below 2**53, which every reader "
+            "takes alike ({error}). Choose larger units.",
+            error=error,
         ) from error
 
 

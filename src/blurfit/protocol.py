@@ -38,6 +38,7 @@ from blurfit.errors import TRY_AGAIN, BlurfitError, ConflictError, InvalidValueE
 from blurfit.messages.submissions import KIND_OF, Role
 from blurfit.model.model import PublishedModel
 from blurfit.model.release import PublishedMoments
+from blurfit.wording import Language, Message, Quote
 
 COLLECTIONS = "/collections"
 ONE_COLLECTION = COLLECTIONS + "/{fingerprint}"
@@ -112,9 +113,10 @@ class Kind:
     title: str
     retry_after: int | None = None
 
-    def problem(self, detail: str) -> Problem:
-        """Return the document of one such refusal."""
-        return Problem(_TYPE + self.name, self.title, self.status, detail)
+    def problem(self, detail: Message, language: Language) -> Problem:
+        """Return the document of one such refusal, for a reader of a language."""
+        title, words = language.render(self.title), language.render(detail)
+        return Problem(_TYPE + self.name, title, self.status, words)
 
 
 INVALID = Kind("invalid", 400, "This cannot be accepted")
@@ -167,20 +169,22 @@ KINDS: tuple[tuple[type[BlurfitError], Kind], ...] = (
 class RequestError(Exception):
     """A refusal that is about the request and not about what is in it."""
 
-    def __init__(self, kind: Kind, detail: str) -> None:
-        super().__init__(detail)
+    def __init__(self, kind: Kind, detail: str, /, **values: Any) -> None:
+        self.message = Message(detail, **values)
+        super().__init__(self.message)
         self.kind = kind
 
 
-def of_error(error: BlurfitError | RequestError) -> tuple[Kind, Problem]:
-    """Return what a service answers when an error was raised."""
+def of_error(error: BlurfitError | RequestError) -> tuple[Kind, Message]:
+    """Return the kind and the detail of the refusal that a service answers an error with."""
     if isinstance(error, RequestError):
-        return error.kind, error.kind.problem(str(error))
+        return error.kind, error.message
     kind = next(kind for cause, kind in KINDS if isinstance(error, cause))
-    detail = str(error)
     if kind is UNAVAILABLE:  # the words of the storage itself are for the log
-        detail = "Nothing was kept. Send the same request again later; it will be counted once."
-    return kind, kind.problem(detail)
+        return kind, Message(
+            "Nothing was kept. Send the same request again later; it will be counted once."
+        )
+    return kind, error.message
 
 
 def as_error(document: bytes, status: int) -> BlurfitError:
@@ -189,7 +193,9 @@ def as_error(document: bytes, status: int) -> BlurfitError:
         problem = msgspec.json.decode(document, type=Problem)
     except (msgspec.MsgspecError, UnicodeError):
         problem = Problem()
-    detail = problem.detail or f"The service answered {status}."
+    detail = Message("The service answered {status}.", status=status)
+    if problem.detail:  # another program's words
+        detail = Message("{words}", words=Quote(problem.detail))
     for cause, kind in KINDS:
         if problem.type == _TYPE + kind.name and cause is not ServiceError:
             return cause(detail)
@@ -268,13 +274,17 @@ def read_token(path: Path) -> str:
         token = path.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeError) as error:
         raise InvalidValueError(
-            f"Expected {str(path)!r} to be a file with the administrator's token, which "
-            f"`blurfit serve` prints and writes at its first start: {error}."
+            "Expected {path!r} to be a file with the administrator's token, which "
+            "`blurfit serve` prints and writes at its first start: {error}.",
+            path=str(path),
+            error=error,
         ) from error
     if len(token) < LEAST_LENGTH or not token.isascii() or not token.isprintable():
         raise InvalidValueError(
-            f"Expected a token of at least {LEAST_LENGTH} printable characters in {str(path)!r}; "
-            "remove the file, and `blurfit serve` writes a good one."
+            "Expected a token of at least {least_length} printable characters in {path!r}; "
+            "remove the file, and `blurfit serve` writes a good one.",
+            least_length=LEAST_LENGTH,
+            path=str(path),
         )
     return token
 
@@ -330,7 +340,8 @@ class Exchange(Closeable):
     ) -> None:
         if not _is_address(url):
             raise InvalidValueError(
-                f"Expected {url!r} to be the address of a service, like http://127.0.0.1:8000."
+                "Expected {url!r} to be the address of a service, like http://127.0.0.1:8000.",
+                url=url,
             )
         self.url = url.rstrip("/")
         self._patience, self._pause, self._most_bytes = patience, pause, most_bytes
@@ -388,8 +399,11 @@ class Exchange(Closeable):
                 wait = _seconds(answer.headers.get("retry-after"))
             except httpx.TransportError as error:
                 failure = ServiceError(
-                    f"Expected an answer from {self.url}, and got {type(error).__name__}: {error}. "
-                    "Is the service running, and is the address right?"
+                    "Expected an answer from {url}, and got {name}: {error}. "
+                    "Is the service running, and is the address right?",
+                    url=self.url,
+                    name=type(error).__name__,
+                    error=error,
                 )
             # Spread out, so that not everyone who was sent away comes back at the same moment.
             wait = max(wait, pause * (0.5 + randomness.below(1000) / 1000))
@@ -407,18 +421,24 @@ class Exchange(Closeable):
         with self._http.stream(method, self.url + path, content=content, headers=headers) as answer:
             if (encoding := answer.headers.get("content-encoding", "identity")) != "identity":
                 raise ServiceError(
-                    f"Expected an answer from {self.url} as it is, and got content-encoding "
-                    f"{encoding!r}, which was not asked for."
+                    "Expected an answer from {url} as it is, and got content-encoding "
+                    "{encoding!r}, which was not asked for.",
+                    url=self.url,
+                    encoding=encoding,
                 )
             for part in answer.iter_bytes():
                 parts.append(part)
                 size += len(part)
                 if size > self._most_bytes:
                     raise ServiceError(
-                        f"Expected an answer of at most {self._most_bytes} bytes from {self.url}."
+                        "Expected an answer of at most {most_bytes} bytes from {url}.",
+                        most_bytes=self._most_bytes,
+                        url=self.url,
                     )
                 if time.monotonic() > deadline:
-                    raise ServiceError(f"Expected the whole answer from {self.url} in less time.")
+                    raise ServiceError(
+                        "Expected the whole answer from {url} in less time.", url=self.url
+                    )
         return answer, b"".join(parts)
 
 
@@ -428,7 +448,7 @@ def decoded(answer: bytes) -> Any:
         return read_json(answer)
     except ValueError as error:
         raise ServiceError(
-            f"Expected JSON from the service: {error}. Is this a blurfit service?"
+            "Expected JSON from the service: {error}. Is this a blurfit service?", error=error
         ) from error
 
 
@@ -437,7 +457,9 @@ def texts_in(answer: bytes) -> list[bytes]:
     try:
         return [bytes(one) for one in msgspec.json.decode(answer, type=list[msgspec.Raw])]
     except (msgspec.MsgspecError, UnicodeError) as error:
-        raise ServiceError(f"Expected a list in JSON from the service: {error}.") from error
+        raise ServiceError(
+            "Expected a list in JSON from the service: {error}.", error=error
+        ) from error
 
 
 def acknowledged(answer: bytes, rows: int) -> Acknowledgement:
@@ -446,13 +468,17 @@ def acknowledged(answer: bytes, rows: int) -> Acknowledgement:
         found: Acknowledgement = read_json(answer, Acknowledgement)
     except ValueError as error:
         raise ServiceError(
-            f"Expected an acknowledgement of {rows} submissions: {error}. Something between here "
-            "and the service may have answered in its place; send the same again."
+            "Expected an acknowledgement of {rows} submissions: {error}. Something between here "
+            "and the service may have answered in its place; send the same again.",
+            rows=rows,
+            error=error,
         ) from error
     if found.accepted != rows:
         raise ServiceError(
-            f"Expected {rows} submissions to be acknowledged, and got accepted={found.accepted}: "
-            "send the same again."
+            "Expected {rows} submissions to be acknowledged, and got accepted={accepted}: "
+            "send the same again.",
+            rows=rows,
+            accepted=found.accepted,
         )
     return found
 
@@ -461,8 +487,9 @@ def refuse_in_the_open(url: str) -> None:
     """Refuse to send a token to another machine without TLS, where anyone in between reads it."""
     if httpx.URL(url).scheme == "http" and not _is_plain_and_here(url):
         raise InvalidValueError(
-            f"Expected https:// for {url!r}: a token is not sent to another machine without TLS, "
-            "where whoever is in between could use it."
+            "Expected https:// for {url!r}: a token is not sent to another machine without TLS, "
+            "where whoever is in between could use it.",
+            url=url,
         )
 
 
@@ -558,9 +585,10 @@ class RemoteDatabase(Exchange):
             path = f"{path_of(agreed.fingerprint)}/invitation"
             if not decoded(self._ask("GET", path, headers={INVITATION: token}))["usable"]:
                 raise ConflictError(
-                    f"Invitations to join must be usable at {self.url}, and some of them are not: "
+                    "Invitations to join must be usable at {url}, and some of them are not: "
                     "they are of another collection, or were used. Ask that database's "
-                    "administrator for new ones."
+                    "administrator for new ones.",
+                    url=self.url,
                 )
 
     def shares(self, agreed: Agreed, count: int) -> list[int]:
@@ -634,19 +662,29 @@ def counts_at(agreement: Agreement, patience: float = _SECONDS_TO_COUNT) -> Coun
 
 def refuse_if_uneven(agreement: Agreement, counts: Counts) -> None:
     """Refuse to close where so many are at one database alone that nothing could be published."""
+    if (warning := warning_if_uneven(agreement, counts)) is not None:
+        raise ConflictError("{warning} Or close with --anyway.", warning=warning)
+
+
+def warning_if_uneven(agreement: Agreement, counts: Counts) -> Message | None:
+    """Warn where so many are at one database alone that nothing could be published."""
     known = [one for one in counts if one is not None]
     if len(known) < len(counts):
-        return
+        return None
     common = min(known)  # at most: those at both
     for database, role, held in zip(agreement.databases, KIND_OF, known, strict=True):
         missing = held - common
         if missing > (most := most_left_out(agreement, role, held)):
-            raise ConflictError(
-                f"Expected at most {most:,} of the {held:,} shares at {database.name} to be "
-                f"missing at the other database, and {missing:,} are: nothing could be published "
-                "once this is closed. Let those contributors send again while both collect, or "
-                "close with --anyway."
+            return Message(
+                "Expected at most {most:,} of the {held:,} shares at {database_name} to be "
+                "missing at the other database, and {missing:,} are: nothing could be published "
+                "once this is closed. Let those contributors send again while both collect.",
+                most=most,
+                held=held,
+                database_name=database.name,
+                missing=missing,
             )
+    return None
 
 
 def _count_at(agreement: Agreement, url: str, patience: float) -> int | None:

@@ -39,7 +39,7 @@ from blurfit.estimators import (
     MomentPerturbationClassifier,
     MomentPerturbationRegressor,
 )
-from blurfit.estimators.base import require_room
+from blurfit.estimators.passes import require_room
 
 WORD, NUMBER = "HIV+CANARY", 7.7712345
 CANARIES = ("CANARY", "canary", "7.7712", "77712345", "1977-07-12", "1977, 7, 12", "197707")

@@ -24,7 +24,8 @@ from blurfit.estimators import (
     MomentPerturbationClassifier,
     MomentPerturbationRegressor,
     base,
-    mechanisms,
+    moments,
+    passes,
 )
 from blurfit.input_perturbation.estimators import public_ball
 from blurfit.learning.sums import Totals
@@ -281,13 +282,13 @@ def test_what_is_promised_is_what_was_agreed_of_fits_and_of_submissions(kind) ->
 @pytest.mark.parametrize("words", [False, True])
 def test_the_sums_are_those_of_the_protocol(monkeypatch, kind, words) -> None:
     """What is blurred, recomputed record by record: schema, products or loss, sums."""
-    seen, blurred = [], base.blurred
+    seen, blurred = [], passes.blurred
 
     def tell(agreement, clean, random_state) -> Totals:
         seen.append(clean)
         return blurred(agreement, clean, random_state)
 
-    monkeypatch.setattr(mechanisms, "blurred", tell)
+    monkeypatch.setattr(moments, "blurred", tell)
     X, y = data(kind)
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     bounds = {"a": (0.2, 0.7), "b": (-1, 1), "c": (0, 3)}
@@ -325,18 +326,18 @@ def small(quorum: int) -> tuple[Agreement, Totals]:
 
 def test_sums_for_people_lie_on_the_grid() -> None:
     agreement, clean = small(200)
-    sums = base.blurred(agreement, clean, None)
+    sums = passes.blurred(agreement, clean, None)
     assert sums.fingerprint == agreement.fingerprint
     assert (sums.sums % agreement.grid.dither == 0).all()
-    assert sums != base.blurred(agreement, clean, None)
-    assert base.blurred(agreement, clean, 3) == base.blurred(agreement, clean, 3)
+    assert sums != passes.blurred(agreement, clean, None)
+    assert passes.blurred(agreement, clean, 3) == passes.blurred(agreement, clean, 3)
 
 
 @pytest.mark.statistical
 def test_noise_for_people_is_the_samplers() -> None:
     agreement, clean = small(50)
-    real = np.array([base.blurred(agreement, clean, None).sums for _ in range(600)])
-    seeded = np.array([base.blurred(agreement, clean, seed).sums for seed in range(600)])
+    real = np.array([passes.blurred(agreement, clean, None).sums for _ in range(600)])
+    seeded = np.array([passes.blurred(agreement, clean, seed).sums for seed in range(600)])
     for left, right in zip(real.T, seeded.T, strict=True):
         assert ks_2samp(left, right, method="asymp").pvalue > 1e-9
 
@@ -344,8 +345,8 @@ def test_noise_for_people_is_the_samplers() -> None:
 def test_agreements_are_remembered() -> None:
     terms = {"epsilon": 1.0, "delta": 1e-6, "quorum": 10}
     schema, same = (Schema([Numeric("a", 0, 1)], Numeric("b", 0, 1)) for _ in range(2))
-    assert base.agree(schema, **terms) is base.agree(same, **terms)
-    assert base.agree(schema, **terms | {"quorum": 11}).quorum == 11
+    assert moments.agree(schema, **terms) is moments.agree(same, **terms)
+    assert moments.agree(schema, **terms | {"quorum": 11}).quorum == 11
 
 
 @seeded

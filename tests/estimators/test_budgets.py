@@ -22,7 +22,7 @@ from blurfit.estimators import (
     InputPerturbationRegressor,
     MomentPerturbationClassifier,
     MomentPerturbationRegressor,
-    mechanisms,
+    moments,
 )
 from blurfit.input_perturbation import estimators as paper
 from blurfit.theory.gaussian import mu_of
@@ -86,7 +86,7 @@ def test_nothing_is_drawn_before_it_is_paid_for(monkeypatch, kind) -> None:
     def never(*_):
         raise AssertionError("noise was drawn")
 
-    monkeypatch.setattr(mechanisms, "blurred", never)
+    monkeypatch.setattr(moments, "blurred", never)
     monkeypatch.setattr(paper, "blur_sums", never)
     model = kind(**NUMBER)
     with Budget(epsilon=1.0, delta=1e-6), pytest.raises(BudgetExceededError):

@@ -5,8 +5,7 @@ import numpy as np
 from blurfit import Categorical, Numeric, Schema
 from blurfit.estimators import MomentPerturbationClassifier, MomentPerturbationRegressor
 from blurfit.estimators.base import Signal
-from blurfit.estimators.mechanisms import clean_moment_totals
-from blurfit.estimators.passes import Rows
+from blurfit.estimators.passes import Rows, clean_moment_totals
 
 COLUMNS = (Numeric("a", -1, 3), Numeric("b", 0, 10), Numeric("c", -5, 5))
 ROWS = np.random.default_rng(0).uniform(-2, 8, (300, 3))  # some are outside of the bounds

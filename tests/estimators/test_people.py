@@ -14,11 +14,11 @@ from blurfit.estimators import (
     InputPerturbationRegressor,
     MomentPerturbationClassifier,
     MomentPerturbationRegressor,
-    mechanisms,
+    moments,
 )
 from blurfit.estimators.blocks import Whitened
 from blurfit.estimators.passes import Rows
-from blurfit.estimators.people import People, arranged, every, one_of_each
+from blurfit.estimators.people import People, demean_by_person, every, one_of_each
 from blurfit.model.statement import as_markdown, as_yaml
 from blurfit.schema.schema import Schema
 from blurfit.theory.forms import GaugeForm
@@ -39,8 +39,8 @@ def visits(people: int = 300, seed: int = 0, most: int = 8):
 
 def clean(agreement, X, encoded, people):
     """Return what is summed of everybody's rows, before any noise."""
-    rows = mechanisms.Rows(X, encoded, agreement.schema.features, people)
-    return mechanisms.clean_moment_totals(agreement, rows)
+    rows = moments.Rows(X, encoded, agreement.schema.features, people)
+    return moments.clean_moment_totals(agreement, rows)
 
 
 def regressor(**parameters) -> MomentPerturbationRegressor:
@@ -85,7 +85,7 @@ def test_what_is_summed_is_what_each_person_would_send() -> None:
         model = regressor(waves=4, epsilon=50.0, random_state=0).fit(X, y, groups=whose)
     schema, people = model.agreement_.schema, People.of(whose, len(X))
     table = {f"x{i}": X[:, i] for i in range(3)} | {"target": y}
-    signal = mechanisms.Signal(schema.target, y)
+    signal = moments.Signal(schema.target, y)
     single = {name: column[:50] for name, column in table.items()}
     assert set(model.plan_.kinds) == {"joint", "gauge", "residual"}
     for release in model.releases_:
@@ -119,7 +119,7 @@ def test_newton_waves_send_what_each_person_would(kind) -> None:
     people = People.of(whose, len(X))
     table = {f"x{i}": X[:, i] for i in range(3)} | {"target": answers.astype(int)}
     expected = last.exact(table, people.codes).sum(axis=0)
-    signal = mechanisms.Signal(last.schema.target, answers)
+    signal = moments.Signal(last.schema.target, answers)
     found = clean(last, X, signal.encoded, people).sums
     np.testing.assert_allclose(found, expected, atol=1e-9)
     by_row = np.array([last.exact(table)[whose == one].mean(axis=0) for one in range(300)])
@@ -156,7 +156,7 @@ def test_a_person_moves_every_wave_by_no_more_than_one_row_may(kind) -> None:
 
     def sums(agreement, X, y, whose):
         answers = y > 0 if kind == "label" else y.astype(float)
-        encoded = mechanisms.Signal(target, answers).encoded
+        encoded = moments.Signal(target, answers).encoded
         people = People.of(whose, len(X))
         return clean(agreement, X, encoded, people).sums
 
@@ -201,7 +201,7 @@ def test_blurred_person_by_person() -> None:
     X, y, whose = visits()
     model = regressor(epsilon=1e4, waves=1, per_record=True).fit(X, y, groups=whose)
     people = People.of(whose, len(X))
-    signal = mechanisms.Signal(model.agreement_.schema.target, y)
+    signal = moments.Signal(model.agreement_.schema.target, y)
     exact = clean(model.agreement_, X, signal.encoded, people).sums
     sd = model.moments_.deviation
     assert np.abs(model.moments_.sums - exact).max() < 6 * sd
@@ -343,10 +343,10 @@ def test_a_person_moves_differences_by_no_more_than_the_form_says() -> None:
     def sent(rows):
         whose = People(np.zeros(len(rows), dtype=int), 1)
         columns = [Numeric(name, -1, 1) for name in names]
-        table, _, target, answers, whose = arranged(
+        table, _, target, answers, whose = demean_by_person(
             whose, rows[:, :2], columns[:2], columns[2], rows[:, 2]
         )
-        signal = mechanisms.Signal(target, answers, whose.reach)
+        signal = moments.Signal(target, answers, whose.reach)
         return clean(agreement, table, signal.encoded, whose).sums
 
     numbers = np.array([sent(rows) for rows in people])
@@ -360,13 +360,79 @@ def test_a_person_moves_differences_by_no_more_than_the_form_says() -> None:
     assert np.sqrt(numbers**2 @ form.counts).max() <= form.reach("zero-out").sums
 
 
+SCALES = [
+    ((-0.5e-300, 0.5e-300), 1.0),
+    ((1.0, 1.0 + 4e-15), 0.1),  # 2.5·10¹⁴ widths from zero
+    ((-1e-162, 1e-162), 0.1),
+    ((3e-200, 5e-200), 0.01),
+    ((-1e160, 1e160), 1.0),
+    ((-5e299, 5e299), 0.5),
+    ((1e15, 1e15 + 1), 1.0),
+]
+
+
+@seeded
+@pytest.mark.parametrize(("bounds", "spread"), SCALES)
+def test_bounds_of_any_width_keep_what_is_promised_to_a_person(bounds, spread) -> None:
+    """Squares in the units of the bounds would vanish, or be infinite."""
+    low, high = bounds
+    middle = low / 2 + high / 2
+    y = np.tile([low, high], 50)
+    model = MomentPerturbationRegressor(
+        bounds=bounds, target_bounds=bounds, spread=spread, effects="within", random_state=1
+    )
+    form = model.set_params(waves=1).fit(y[:, None], y, groups=np.arange(100) // 2).agreement_.form
+    ends = np.array(np.meshgrid([low, high], [low, high])).reshape(2, -1).T
+    people = [ends[[0, 3]], ends[[1, 2]], ends[[0, 0]], ends[[2, 3, 2]], ends[[0, 3] * 20 + [2]]]
+    people += [np.array([[middle, low], [middle, high], [high, high]])]
+    columns = [Numeric(name, low, high) for name in "xy"]
+
+    def sent(rows):
+        alone = People(np.zeros(len(rows), dtype=int), 1)
+        table, kept, target, answers, alone = demean_by_person(
+            alone, rows[:, :1], columns[:1], columns[1], rows[:, 1], spread
+        )
+        encoded = moments.Signal(target, answers, alone.reach).encoded
+        whole = Rows(table, encoded, kept, alone)
+        squares = np.diag(whole.joint.matrix(1))[1:]
+        assert (squares <= 1 + 1e-15).all()
+        matrix = whole.joint.matrix(1) * np.outer(form.scale, form.scale)
+        return form.take(matrix)
+
+    numbers = np.array([sent(rows) for rows in people])
+    apart = np.sqrt((numbers[:, None] - numbers) ** 2 @ form.counts)
+    assert 0.5 * form.radius**2 < apart.max() <= form.reach("replace").sums
+    assert np.sqrt(numbers**2 @ form.counts).max() <= form.reach("zero-out").sums
+
+
+@seeded
+@pytest.mark.parametrize(("bounds", "spread"), SCALES)
+@pytest.mark.parametrize("waves", [1, 3])
+def test_no_row_within_bounds_of_any_width_makes_a_fit_fail(bounds, spread, waves) -> None:
+    """One person at both bounds, or everybody at the middle, is fitted like all others."""
+    low, high = bounds
+    whose = np.repeat(np.arange(100), 2)
+    model = MomentPerturbationRegressor(
+        bounds=bounds,
+        target_bounds=bounds,
+        spread=spread,
+        effects="within",
+        waves=waves,
+        random_state=1,
+    )
+    for first in ([low, low], [low, high]):
+        y = np.append(first, np.full(198, low / 2 + high / 2))
+        model.fit(y[:, None], y, groups=whose)
+        assert np.isfinite(model.moments_.sums).all()
+
+
 def test_differences_of_people_who_vary_more_than_is_stated_fit_in() -> None:
     """Their mean squares do, in every column, and nobody else's change."""
     X, y, whose = confounded(people=200)
     columns = [Numeric("a", -1, 1), Numeric("b", -1, 1)]
     people, target = People.of(whose, len(X)), Numeric("y", -1, 1)
-    plain = arranged(people, X, columns, target, y)
-    tight = arranged(people, X, columns, target, y, 0.5)
+    plain = demean_by_person(people, X, columns, target, y)
+    tight = demean_by_person(people, X, columns, target, y, 0.5)
     for (rows, _, aim, answers, who), width in ((plain, 1.0), (tight, 0.5)):
         assert aim.upper == width
         squares = who.means(np.column_stack([rows, answers]) ** 2)

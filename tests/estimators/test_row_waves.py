@@ -14,7 +14,7 @@ from blurfit import Binary, Budget, BudgetExceededError, InvalidValueError, Nume
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.numbers import DISCRETE_SHARE
 from blurfit.errors import InfeasibleError
-from blurfit.estimators import MomentPerturbationClassifier, MomentPerturbationRegressor, mechanisms
+from blurfit.estimators import MomentPerturbationClassifier, MomentPerturbationRegressor, moments
 from blurfit.estimators.people import one_of_each
 from blurfit.model.course import follows, learn_plan
 from blurfit.model.statement import as_markdown, as_yaml
@@ -51,11 +51,11 @@ def test_a_row_moves_every_wave_by_no_more_than_its_reach() -> None:
         assert release.count == len(X)
         form = release.agreement.form
         one, two = (
-            mechanisms.clean_moment_totals(
+            moments.clean_moment_totals(
                 release.agreement,
-                mechanisms.Rows(
+                moments.Rows(
                     rows,
-                    mechanisms.Signal(target, y > 0).encoded,
+                    moments.Signal(target, y > 0).encoded,
                     release.agreement.schema.features,
                 ),
             )
@@ -68,7 +68,7 @@ def test_a_row_moves_every_wave_by_no_more_than_its_reach() -> None:
 @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-6), (0.1, 0.01), (8.0, 1e-9)])
 @pytest.mark.parametrize("kind", [MomentPerturbationClassifier, MomentPerturbationRegressor])
 def test_all_waves_together_keep_the_promise(kind, epsilon, delta) -> None:
-    """By an accountant that knows nothing of ours: Gaussian mechanisms, and their δ's besides."""
+    """By an accountant that knows nothing of ours: Gaussian moments, and their δ's besides."""
     bounds = {"bounds": (-1, 1)}
     bounds |= (
         {"classes": [0, 1]} if kind is MomentPerturbationClassifier else {"target_bounds": (0, 1)}
@@ -152,7 +152,7 @@ def test_nothing_is_drawn_before_it_is_paid_for(monkeypatch: pytest.MonkeyPatch)
     def never(*_):
         raise AssertionError("noise was drawn")
 
-    monkeypatch.setattr(mechanisms, "blurred", never)
+    monkeypatch.setattr(moments, "blurred", never)
     with Budget(epsilon=0.5, delta=1e-6), pytest.raises(BudgetExceededError):
         classifier(waves=2).fit(*voters())
 
@@ -238,9 +238,9 @@ def test_sums_are_those_that_contributors_would_send(task) -> None:
         part = {name: np.asarray(column)[:5000] for name, column in X.items()}
         part[agreement.schema.target.name] = np.asarray(y)[:5000]
         values = X[:5000].assign(region=X["region"][:5000].map(regions.index)).to_numpy()
-        signal = mechanisms.Signal(agreement.schema.target, np.asarray(y)[:5000])
-        got = mechanisms.clean_moment_totals(
-            agreement, mechanisms.Rows(values, signal.encoded, agreement.schema.features)
+        signal = moments.Signal(agreement.schema.target, np.asarray(y)[:5000])
+        got = moments.clean_moment_totals(
+            agreement, moments.Rows(values, signal.encoded, agreement.schema.features)
         )
         expected = exact_totals(agreement, part)
         chart = None if agreement.wave is None else agreement.wave.chart
@@ -494,9 +494,9 @@ def test_records_blurred_one_by_one_send_the_same_squares() -> None:
     X, y = voters(3000)
     model = classifier(epsilon=1e6, waves=3).fit(X, y)
     agreement = where_some_send_squares(model.releases_[-1].agreement)
-    columns, signal = agreement.schema.features, mechanisms.Signal(agreement.schema.target, y)
-    of_all = mechanisms.clean_moment_totals(agreement, mechanisms.Rows(X, signal.encoded, columns))
-    sent = mechanisms.blur_each(agreement, X, columns, signal).numbers.sum(axis=0)
+    columns, signal = agreement.schema.features, moments.Signal(agreement.schema.target, y)
+    of_all = moments.clean_moment_totals(agreement, moments.Rows(X, signal.encoded, columns))
+    sent = moments.blur_each(agreement, X, columns, signal).numbers.sum(axis=0)
     np.testing.assert_allclose(sent, of_all.sums, rtol=0.01, atol=20.0)
 
 

@@ -6,8 +6,7 @@ import pytest
 from blurfit.errors import InvalidValueError
 from blurfit.estimators import MomentPerturbationClassifier, MomentPerturbationRegressor
 from blurfit.estimators.base import SAMPLE_WEIGHT, Signal
-from blurfit.estimators.mechanisms import clean_moment_totals
-from blurfit.estimators.passes import Rows
+from blurfit.estimators.passes import Rows, clean_moment_totals
 from blurfit.schema.columns import Numeric
 from blurfit.schema.schema import Schema
 from blurfit.simulation import exact_totals

@@ -283,6 +283,7 @@ def model_facts(model: "bf.PublishedModel") -> dict[str, Any]:
         "method": model.method,
         "refusal": model.refusal,
         "doubt": model.doubt,
+        "hidden": list(model.hidden),
         "outputs": {},
     }
     for output in model.outputs:

@@ -14,6 +14,7 @@ defaults.
 """
 
 import json
+import shlex
 import sys
 import tomllib
 from collections.abc import Collection
@@ -31,6 +32,7 @@ from blurfit.agreement.terms import TERMS, Terms, require_together
 from blurfit.cli import _common as common
 from blurfit.cli._common import Answer, ExistingFile, NewFile, Out, Together, command
 from blurfit.errors import InfeasibleError, InvalidValueError
+from blurfit.wording import Message
 
 if TYPE_CHECKING:
     from blurfit.schema.imports import Imported
@@ -345,6 +347,13 @@ def _from_existing(
     )
 
 
+_LEFT_OUT = {
+    "text": "which is text.",
+    "identifier": "whose numbers name people. With --bounds it is a number.",
+    "date": "which has dates. Ask for years instead, as a number.",
+}
+
+
 def _from_table(
     source: Path, target: str | None, bounds: dict[str, tuple[float, float]], levels: dict[str, str]
 ) -> "Imported":
@@ -361,25 +370,36 @@ def _from_table(
             "give what is known before anyone answers. Enter alone leaves a column out.",
             err=True,
         )
+    flags: list[str] = []  # that are missing
     for name, kind in glance.kinds.items():
         unsaid = name in glance.gaps and name != target
+        typed = shlex.quote(name)
+        if kind in _LEFT_OUT and name not in (*bounds, *levels, target):
+            why = _LEFT_OUT[kind]
+            reading.notes.append(Message("Left out: {name!r}, {why}", name=name, why=why))
+            continue
         if kind == "yes or no":
             reading.columns.append(bf.Binary(name, unsaid))
-        elif kind == "number" or name in bounds:
+        elif kind in ("number", "identifier", "date") or name in bounds:
             found = reading.bounds.pop(name, None) or (_ask_bounds(name) if talks else None)
             if found is not None:
                 reading.columns.append(bf.Numeric(name, *found, optional=unsaid))
             elif not talks:
-                reading.lacks(name, f"is a number: add --bounds {name} LOWEST HIGHEST")
+                flags.append(f"--bounds {typed} LOWEST HIGHEST")
         elif kind == "choice" or name in levels:
             words = levels.get(name) or (_ask_levels(name, glance.choices[name]) if talks else "")
             choices = [word.strip() for word in words.split(",") if word.strip()]
             if choices:
                 reading.columns.append(bf.Categorical(name, choices, unsaid))
             elif not talks:
-                reading.lacks(name, f"has choices: add --levels {name} A,B,…")
-        else:
-            reading.notes.append(f"Left out: {name!r}, which is text.")
+                flags.append(f"--levels {typed} A,B,…")
+    if flags:
+        lines = " \\\n".join(f"    {flag}" for flag in flags)
+        raise InvalidValueError(
+            f"The table {source.name!r} does not say what anyone could answer. Add what is known "
+            f"before anyone answers, and remove columns that nobody is asked:\n{lines}\nNothing "
+            "was written."
+        )
     names = [one.name for one in reading.columns]
     if target is None and talks and names:
         target = click.prompt("Which column is to be predicted", type=click.Choice(names), err=True)

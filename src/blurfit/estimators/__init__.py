@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from blurfit.estimators.base import FitGuarantee
-    from blurfit.estimators.classifiers import MomentPerturbationClassifier
-    from blurfit.estimators.regressors import MomentPerturbationRegressor
+    from blurfit.estimators.moments import MomentPerturbationClassifier, MomentPerturbationRegressor
     from blurfit.estimators.survival import MomentPerturbationSurvival
     from blurfit.input_perturbation.estimators import (
         InputPerturbationClassifier,
@@ -35,8 +34,8 @@ _HOMES = {
     "FitGuarantee": "blurfit.estimators.base",
     "InputPerturbationClassifier": "blurfit.input_perturbation.estimators",
     "InputPerturbationRegressor": "blurfit.input_perturbation.estimators",
-    "MomentPerturbationClassifier": "blurfit.estimators.classifiers",
-    "MomentPerturbationRegressor": "blurfit.estimators.regressors",
+    "MomentPerturbationClassifier": "blurfit.estimators.moments",
+    "MomentPerturbationRegressor": "blurfit.estimators.moments",
     "MomentPerturbationSurvival": "blurfit.estimators.survival",
 }
 

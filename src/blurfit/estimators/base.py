@@ -1,64 +1,48 @@
-"""The base of the four estimators, and what a fit promises.
-
-**The promise.** What a fit promises, and when it is void.
-
-**The fit.** What the four estimators share: rows → agreement → blurred sums → published models.
+"""What all estimators share: the guarantee of a fit, regression and classification.
 
     X, y ─ bounds ─► v ─ one pass ─► Σ ─ exact noise ─► Σ̃ ─ learn ─► model_, coef_, intercept_
 
-Only sums leave, so nobody needs the blurred records themselves: the noise of all of them is drawn
-at once, exactly (`blurred`). `per_record=True` goes the long way round and blurs each row as its
-own contributor would; what is released has the same distribution.
+Only sums leave, so the noise of all records is drawn at once, exactly (`passes.blurred`).
+`per_record=True` blurs each row as its own contributor would; what is released has the same
+distribution. Estimators of joint moments: `blurfit.estimators.moments`.
 """
 
-import math
 import sys
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import Any, ClassVar, NamedTuple
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-import numpy.typing as npt
-from sklearn.base import BaseEstimator  # type: ignore[import-untyped]
-from sklearn.utils.validation import check_is_fitted  # type: ignore[import-untyped]
-
-from blurfit import randomness as noise
-from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.numbers import DISCRETE_SHARE
-from blurfit.agreement.plan import HeldWaves
-from blurfit.budget import Expense, open_in, refuse_elsewhere, spend
-from blurfit.contributor.blur import blur
-from blurfit.data import AnyArray, FloatArray
-from blurfit.errors import (
-    InfeasibleError,
-    InvalidValueError,
-    NotPrivateWarning,
-    positive,
+from sklearn.base import (  # type: ignore[import-untyped]
+    BaseEstimator,
+    ClassifierMixin,
+    RegressorMixin,
 )
-from blurfit.estimators.people import People, one_of_each
+from sklearn.utils.multiclass import check_classification_targets  # type: ignore[import-untyped]
+
+from blurfit.budget import Expense, open_in, refuse_elsewhere, spend
+from blurfit.data import AnyArray, FloatArray
+from blurfit.errors import InvalidValueError, NotPrivateWarning, positive
+from blurfit.estimators.people import People
 from blurfit.estimators.rows import (
+    bounded_columns,
     by_formula,
-    design,
     read_rows,
     real_numbers,
-    records,
     refuse_outside,
+    refuse_unless_binary,
     warn_if_repeated,
+    without_answers,
+    without_values,
     words,
 )
-from blurfit.learning.inference import Errors, Estimate
-from blurfit.learning.sums import Totals
-from blurfit.messages.submissions import Submissions
-from blurfit.model.model import PublishedModel
+from blurfit.model.model import PublishedModel, predicted
 from blurfit.model.release import PublishedMoments
-from blurfit.model.summary import Results, Summary
-from blurfit.schema.columns import Categorical, Feature, Numeric, Question
+from blurfit.schema.columns import Binary, Categorical, Feature, Numeric, Question
 from blurfit.schema.formulas import target_of
 from blurfit.schema.schema import Schema
-from blurfit.schema.schema import values as encoded_values
-from blurfit.simulation import generator_for, sampler_for
+from blurfit.simulation import generator_for
 from blurfit.theory.moments import Neighbours, at_most
 
 # Why a fit is not private: said in a warning, in the guarantee and in the model.
@@ -66,6 +50,7 @@ SEEDED = (
     "NOT PRIVATE: the noise was drawn from random_state, and anyone who knows the seed can take it "
     "away again. For experiments only; use random_state=None for real people."
 )
+
 CLASSES_READ = (
     "NOT PRIVATE: the classes were read from y, so that a single row can add one or take one away. "
     "Give all labels that there could be as classes=[...]."
@@ -75,6 +60,11 @@ _ONE_PERSON: dict[Neighbours, str] = {
     "replace": "replacing {what} by any other{s}",
     "zero-out": "leaving {what} out of the sums",
 }
+
+
+SAMPLE_WEIGHT = "(sample weight)"  # the column of an agreement with weights
+
+_SENT_FROM = "_sent_from"  # the process whose open budget an estimator has left
 
 
 @dataclass(frozen=True)
@@ -151,10 +141,6 @@ def promise_in_words(
         "missing value, an unknown label) is not covered.",
         seen,
     ]
-
-
-SAMPLE_WEIGHT = "(sample weight)"  # the column of an agreement with weights
-_SENT_FROM = "_sent_from"  # the process whose open budget an estimator has left
 
 
 class Signal(NamedTuple):
@@ -325,147 +311,6 @@ class PerturbationEstimator(BaseEstimator):  # type: ignore[misc]
         raise NotImplementedError  # pragma: no cover
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
-class MomentEstimator(PerturbationEstimator):
-    """Publishes moments under an agreement, and a model with standard errors."""
-
-    def summary(self, confidence: float = 0.95, *, errors: Errors = "robust") -> Summary:
-        """Return one table for people, as text, Markdown or HTML: coefficients in your units,
-        errors, n, R² and the promise, and how it was spent.
-        """
-        found = self._one_model().summary(confidence, errors=errors)
-        return replace(found, notes=(*found.notes, *self._spent_in_words()))
-
-    def _spent_in_words(self) -> tuple[str, ...]:
-        """Say what was spent on what, where there was a choice, and what the other would give."""
-        return ()
-
-    def results(self, output: str | None = None, *, errors: Errors = "robust") -> Results:
-        """Return what statsmodels gives: `params`, `bse`, `pvalues`, `conf_int()`, `t_test`."""
-        return self._one_model().results(output, errors=errors)
-
-    def plot(self, ax: Any = None, *, output: str | None = None, confidence: float = 0.95) -> Any:
-        """Draw the coefficients with their intervals, by matplotlib; return the axes."""
-        return self._one_model().plot(ax, output=output, confidence=confidence)
-
-    def estimates(
-        self, confidence: float = 0.95, output: str | None = None, *, errors: Errors = "robust"
-    ) -> list[Estimate]:
-        """Return each coefficient: name, value, standard_error (and of it sampling_error and
-        privacy_error), lower, upper, p_value. Of several classes, `output` names one.
-
-        They are unbiased; predictions use `coef_`, which is shrunk by what noise leaves uncertain.
-        """
-        return self._one_model().estimates(confidence, output, errors=errors)
-
-    def _one_model(self) -> PublishedModel:
-        check_is_fitted(self)
-        model: PublishedModel = self.model_
-        return model
-
-    def _html_repr(self) -> str:
-        """scikit-learn's diagram, and below it what was found."""
-        fitted = getattr(self, "model_", None)
-        below = "" if fitted is None else fitted.summary().to_html()
-        return str(super()._html_repr()) + below
-
-    def _promise(self) -> dict[str, Any]:
-        names = ("epsilon", "delta", "neighbours", "local_epsilon", "local_delta")
-        return {name: getattr(self, name) for name in names}
-
-    def _spend(self, agreement: Agreement, rows: int, waves: HeldWaves | None = None) -> None:
-        """Spend μ, once for all waves, which share it (`blurfit.agreement.plan`)."""
-        found = agreement.calibration
-        if not self.per_record:
-            require_room(agreement, rows)
-        mu, releases = (found.mu, 1) if waves is None else (waves.mu, len(waves))
-        # Of the thousandth of δ that a release keeps back for discrete noise less than a tenth is
-        # used (`blurfit.agreement.numbers`); half of it is counted, once for each.
-        kept_back = releases * DISCRETE_SHARE / 2 * self.delta
-        what = f"{type(self).__name__} of {rows:,} {'people' if agreement.diaries else 'rows'}"
-        self._pay(what, found.model.neighbours, mu=mu, delta=kept_back)
-
-    def _linear(self, X: Any) -> FloatArray:
-        """intercept_ + Σ coef_·value, in the user's units, also beyond the bounds."""
-        check_is_fitted(self)
-        values, _, columns = read_rows(self, by_formula(self, X)[0], reset=False)
-        model, schema = self.model_, self.model_.agreement.schema
-        if len(model.features) < len(columns) or any(one.of for one in schema.features):
-            v = encoded_values(schema, records(values, columns), model.features)
-            rows = model.units.rows(v)[:, 1:]
-        else:
-            rows = design(values, columns)
-        return np.asarray(rows @ self.coef_.T + self.intercept_)
-
-
-def blur_each(
-    agreement: Agreement,
-    values: AnyArray,
-    columns: Sequence[Feature],
-    signal: Signal,
-    people: People | None = None,
-) -> Submissions:
-    """Return every row, or every person's mean, as its own contributor would send it; for squares
-    that a map takes of some only, the others send noise.
-    """
-    table = {**records(values, columns), signal.target.name: signal.recorded}
-    agreement.verify()
-    exact = agreement.exact(table, None if people is None else people.codes)
-    wave = agreement.wave
-    stride = 1 if wave is None else getattr(wave.chart, "stride", 1)
-    if wave is not None and stride > 1:
-        others = np.delete(np.arange(len(exact)), one_of_each(len(exact), stride))
-        exact[others, wave.form(agreement.schema).of_squares] = 0.0
-    return blur(agreement, exact)
-
-
-def blurred(agreement: Agreement, clean: Totals, random_state: Any) -> Totals:
-    """Return the sums with the noise of as many contributors as the quorum, drawn at once.
-
-    For people: exact discrete Gaussian noise on the agreement's grid, as each of them would have
-    drawn it, for all together. Rounding the sums to the grid moves two neighbours apart by no more
-    than rounding the records would. For experiments (a seed): the sampler's own draw.
-    """
-    if random_state is not None:
-        return sampler_for(agreement, clean).draw(generator_for(random_state))
-    (part,) = agreement.parts
-    deviations = part.deviations * math.sqrt(clean.count)
-    sums = exactly(clean.sums, deviations, part.step)
-    return Totals(clean.count, sums, clean.fingerprint)
-
-
-def require_room(agreement: Agreement, rows: int) -> None:
-    """Refuse a fit to so many rows that their sums could leave the range of exact noise.
-
-    From public facts alone: whether that happens must not depend on the rows. A number that counts
-    c times in the squared norm is at most bound/√c, and the sum of n at most n times that.
-    """
-    (part,) = agreement.parts
-    if rows * part.bound / math.sqrt(part.counts.min()) >= noise.MOST_STEPS / 2 * part.step:
-        raise InfeasibleError(
-            f"Expected fewer than {rows:,} rows with epsilon={agreement.epsilon:g}: their sums "
-            "could exceed 2**51 steps of the noise, beyond which it is not exact. Take a smaller "
-            "epsilon, or per_record=True."
-        )
-
-
-def exactly(sums: FloatArray, scale: npt.ArrayLike, step: float) -> FloatArray:
-    """Return sums to the grid, and exact noise on it."""
-    return noise.add(noise.to_grid(sums, step, toward_zero=False), scale, step)
-
-
-def agree(schema: Schema, **terms: Any) -> Agreement:
-    """`Agreement.propose`, remembered: it depends on public terms alone, and fits repeat them."""
-    try:
-        hash(tuple(terms.values()))
-    except TypeError:  # weights by name; or a list, say, which is refused by its name
-        return Agreement.propose(schema, **terms)
-    return _agree(schema, **terms)
-
-
-_agree = lru_cache(maxsize=32, typed=True)(Agreement.propose)
-
-
 def free_name(given: object, taken: Sequence[str]) -> str:
     """Return the given name, or else "target", with underscores until no feature has that name."""
     name = given if isinstance(given, str) and given else "target"
@@ -480,3 +325,231 @@ def warn_caller(caveat: str) -> None:
     while frame.f_back is not None and frame.f_globals["__name__"].startswith(room):
         frame, level = frame.f_back, level + 1
     warnings.warn(caveat, NotPrivateWarning, stacklevel=level)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class PerturbationRegressor(RegressorMixin, PerturbationEstimator):  # type: ignore[misc]
+    """What both regressors do."""
+
+    target_bounds: Any = None
+
+    def fit(self, X: Any, y: Any = None, groups: Any = None) -> Self:
+        """Learn from rows X and their targets y; what lies outside the bounds is clipped.
+
+        `groups` names the person of each row, where a person may have several: the promise is then
+        to the person (`blurfit.estimators.people`).
+        """
+        return self._fit_rows(X, y, groups)
+
+    def _fit_rows(self, X: Any, y: Any, groups: Any, sample_weight: Any = None) -> Self:
+        X, y = by_formula(self, X, y)
+        values, target, columns = read_rows(
+            self, X, y, reset=True, y_numeric=True, ensure_min_samples=self.least_rows
+        )
+        assert target is not None
+        refuse_unless_binary(values, columns)
+        column = self._target_column(y, [column.name for column in columns])
+        values, columns = self._weighed(values, columns, sample_weight, groups)
+        people = self._people(X, y, groups, len(values))
+        (model,) = self._fit(values, columns, Signal(column, target), people)
+        self.coef_ = np.array(list(model.coefficients.effects.values()))
+        self.intercept_ = model.coefficients.intercept
+        return self
+
+    def _fit(
+        self,
+        values: AnyArray,
+        columns: tuple[Feature, ...],
+        signal: Signal,
+        people: People | None,
+    ) -> list[PublishedModel]:
+        return self._publish(values, columns, [signal], people=people)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R² of the predictions, as scikit-learn computes it."""
+        self.predict(X)  # is refused in words of its own
+        with without_answers():
+            return float(super().score(X, y, sample_weight))
+
+    def predict(self, X: Any) -> FloatArray:
+        """Return `X·coef_ + intercept_`, in the target's units, for counts e to that power; within
+        the target's bounds.
+        """
+        found, model = self._linear(X), self.model_
+        if model.link == "log":
+            return np.asarray(predicted(model.aim, "log", found))
+        assert isinstance(model.aim, Numeric)
+        return np.clip(found, model.aim.lower, model.aim.upper)
+
+    def _target_column(self, y: Any, taken: list[str]) -> Numeric:
+        if not isinstance(self.bounds, Schema):
+            name = free_name(self._target_name(y), taken)
+            (column,) = bounded_columns("target_bounds", self.target_bounds, [name])
+            return column
+        target = self.bounds.target
+        if not isinstance(target, Numeric) or self.target_bounds is not None:
+            raise InvalidValueError(
+                f"Expected the schema's target {target.name!r} to be a Numeric column, and no "
+                "target_bounds: a regressor predicts a number, and the schema states its bounds."
+            )
+        return target
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True  # where rows are few, the noise dominates
+        return tags
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class PerturbationClassifier(ClassifierMixin, PerturbationEstimator):  # type: ignore[misc]
+    """What both classifiers do."""
+
+    classes: Any = None
+
+    def fit(self, X: Any, y: Any = None, groups: Any = None) -> Self:
+        """Learn from rows X and their labels y; features outside the bounds are clipped.
+
+        `groups` names the person of each row, where a person may have several: the promise is then
+        to the person (`blurfit.estimators.people`).
+        """
+        return self._fit_rows(X, y, groups)
+
+    def _fit_rows(self, X: Any, y: Any, groups: Any, sample_weight: Any = None) -> Self:
+        X, y = by_formula(self, X, y)
+        values, labels, columns = read_rows(
+            self, X, y, reset=True, ensure_min_samples=self.least_rows
+        )
+        assert labels is not None
+        refuse_unless_binary(values, columns)
+        if labels.dtype != np.bool_:  # of which there are two at most
+            with without_values(X, self.bounds):
+                check_classification_targets(labels)
+        public = self._public_classes()
+        classes = public_classes(labels if public is None else public)
+        caveats = [CLASSES_READ] if public is None else []
+        name = self._label_name(y, [column.name for column in columns])
+        codes = codes_of(labels, classes)
+        if len(classes) == 2:
+            signals = [Signal(label_of(name, classes[1]), codes == 1)]
+        else:
+            signals = self._of_many(name, classes, codes)
+        values, columns = self._weighed(values, columns, sample_weight, groups)
+        people = self._people(X, y, groups, len(values))
+        models = self._publish(values, columns, signals, caveats, people)
+        self.classes_ = classes
+        found = [
+            (model, model.coefficients_of(output)) for model in models for output in model.outputs
+        ]
+        self.coef_ = np.array([list(one.effects.values()) for _, one in found])
+        self.intercept_ = np.array([one.intercept for _, one in found])
+        if models[0].is_label and models[0].link == "linear":  # from a probability to E[±1]
+            self.coef_, self.intercept_ = 2 * self.coef_, 2 * self.intercept_ - 1
+        if models[0].curve is not None:
+            shift, factor = models[0].curve
+            self.coef_, self.intercept_ = factor * self.coef_, shift + factor * self.intercept_
+        return self
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """X·coef_ᵀ + intercept_: its sign decides between two classes, the largest between more."""
+        scores = self._linear(X)
+        return scores[:, 0] if len(self.classes_) == 2 else scores
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the share of labels that are predicted right, as scikit-learn computes it."""
+        self.predict(X)  # is refused in words of its own
+        with without_answers():
+            return float(super().score(X, y, sample_weight))
+
+    def predict(self, X: Any) -> AnyArray:
+        """Return the label of the largest score."""
+        scores = self.decision_function(X)
+        places = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
+        return np.asarray(self.classes_[places])
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """P(class) for each class, as `PublishedModel.predict_proba` tells it.
+
+        In waves, and of two classes by moments, it is the logistic curve of the
+        score. Otherwise the score of one class against the rest is the least-squares reading of
+        E[±1], so it is (score + 1)/2; and where one model has several classes, it is the score
+        itself. Two classes are cut to [0, 1], more are cut at 0 and divided by their sum.
+        """
+        scores = self.decision_function(X)
+        first = self.model_[0] if isinstance(self.model_, list) else self.model_
+        if first.link == "logistic" or first.curve is not None:
+            shares = 0.5 * (1 + np.tanh(scores / 2))
+        else:
+            shares = (scores + 1) / 2 if first.is_label else scores
+        if shares.ndim == 1:
+            likely = np.clip(shares, 0.0, 1.0)
+            return np.column_stack([1 - likely, likely])
+        positive = np.maximum(shares, 1e-12)
+        return np.asarray(positive / positive.sum(axis=1, keepdims=True))
+
+    def _public_classes(self) -> Any:
+        """Return the classes that the user or the schema states; None if neither does."""
+        if not isinstance(self.bounds, Schema):
+            return self.classes
+        target = self.bounds.target
+        if not isinstance(target, Binary | Categorical) or self.classes is not None:
+            raise InvalidValueError(
+                f"Expected the schema's target {target.name!r} to be a Binary or Categorical "
+                "column, and no classes=[...]: a classifier predicts a label, and the schema "
+                "states its classes."
+            )
+        return [False, True] if isinstance(target, Binary) else list(target.levels)
+
+    def _label_name(self, y: Any, taken: Sequence[str]) -> str:
+        if isinstance(self.bounds, Schema):
+            return self.bounds.target.name
+        return free_name(self._target_name(y), taken)
+
+    def _of_many(self, name: str, classes: AnyArray, codes: AnyArray) -> list[Signal]:
+        """Return what is learned where there are more than two classes."""
+        raise NotImplementedError  # pragma: no cover
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True  # where rows are few, the noise dominates
+        return tags
+
+
+def label_of(name: str, wanted: Any) -> Binary:
+    """Return a yes or no: the target's own name for True and 1, else "name=class"."""
+    return Binary(name if wanted in (True, 1) else f"{name}={wanted}")
+
+
+def public_classes(labels: Any) -> AnyArray:
+    """Return different labels in order, at least two; messages tell none: they may be of y."""
+    try:
+        classes = np.unique(np.asarray(labels))
+    except (TypeError, ValueError):
+        raise InvalidValueError(
+            "Expected classes to be labels of one kind, such as ['no', 'yes']."
+        ) from None
+    if len(classes) < 2:
+        raise InvalidValueError(
+            "Expected at least two classes, and got one class only: there is nothing to tell "
+            "apart. classes=[...] may include labels that do not occur in y."
+        )
+    return classes
+
+
+def codes_of(labels: AnyArray, classes: AnyArray) -> AnyArray:
+    """Return the place of each label among the classes; the message about another does not tell it.
+
+    >>> codes_of(np.array(["b", "a", "b"]), np.array(["a", "b", "c"])).tolist()
+    [1, 0, 1]
+    """
+    try:
+        places = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
+        known = bool(np.all(classes[places] == labels))
+    except TypeError:  # words and numbers are not ordered
+        known = False
+    if not known:
+        raise InvalidValueError(
+            f"Expected every label in y to be one of classes={classes.tolist()!r}, and some are "
+            "not. Add them to classes if they could have been known beforehand, or map them to a "
+            "class that could. To leave rows out would let their number depend on answers."
+        )
+    return places

@@ -24,11 +24,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
+from blurfit import randomness as noise
+from blurfit.agreement.agreement import Agreement
 from blurfit.data import AnyArray, FloatArray, IntArray
+from blurfit.errors import InfeasibleError
 from blurfit.estimators.blocks import (
     MOST_COLUMNS,
     Encoder,
@@ -44,16 +48,23 @@ from blurfit.estimators.blocks import (
     symmetric,
 )
 from blurfit.estimators.people import People, every
+from blurfit.learning.sums import Totals
 from blurfit.schema.columns import Feature
-from blurfit.theory.forms import WaveForm
+from blurfit.simulation import generator_for, sampler_for
+from blurfit.theory.coded import CodedForm
+from blurfit.theory.forms import JointForm, WaveForm
 from blurfit.theory.maps import Announced, GaugeMap, NewtonMap, PoissonNewton, ResidualMap
 
 Found = TypeVar("Found")
 
 BLOCKS_AT_ONCE = 16  # that one thread takes
+
 LEAST = 2.0**-16  # of what Δ keeps back, for rounding that is not public,
+
 MOST_KNOWN = 2.0**-14  # and for that of known products
+
 MOST_FAR = 0.25  # of the rows, which may be beyond the radius if known products are to help
+
 FEW_LEFT_OUT = 2  # every how many-th row a gauge reads, if lengths of all rows are found for it
 
 
@@ -397,3 +408,51 @@ def usable_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1  # pragma: no cover
+
+
+def blurred(agreement: Agreement, clean: Totals, random_state: Any) -> Totals:
+    """Return the sums with the noise of as many contributors as the quorum, drawn at once.
+
+    For people: exact discrete Gaussian noise on the agreement's grid, as each of them would have
+    drawn it, for all together. Rounding the sums to the grid moves two neighbours apart by no more
+    than rounding the records would. For experiments (a seed): the sampler's own draw.
+    """
+    if random_state is not None:
+        return sampler_for(agreement, clean).draw(generator_for(random_state))
+    (part,) = agreement.parts
+    deviations = part.deviations * math.sqrt(clean.count)
+    sums = exactly(clean.sums, deviations, part.step)
+    return Totals(clean.count, sums, clean.fingerprint)
+
+
+def require_room(agreement: Agreement, rows: int) -> None:
+    """Refuse a fit to so many rows that their sums could leave the range of exact noise.
+
+    From public facts alone: whether that happens must not depend on the rows. A number that counts
+    c times in the squared norm is at most bound/√c, and the sum of n at most n times that.
+    """
+    (part,) = agreement.parts
+    if rows * part.bound / math.sqrt(part.counts.min()) >= noise.MOST_STEPS / 2 * part.step:
+        raise InfeasibleError(
+            f"Expected fewer than {rows:,} rows with epsilon={agreement.epsilon:g}: their sums "
+            "could exceed 2**51 steps of the noise, beyond which it is not exact. Take a smaller "
+            "epsilon, or per_record=True."
+        )
+
+
+def exactly(sums: FloatArray, scale: npt.ArrayLike, step: float) -> FloatArray:
+    """Return sums to the grid, and exact noise on it."""
+    return noise.add(noise.to_grid(sums, step, toward_zero=False), scale, step)
+
+
+def clean_moment_totals(agreement: Agreement, rows: Rows) -> Totals:
+    """Return the sums of what the rows, or the people, would send, in one pass and before any
+    noise.
+    """
+    form, count = agreement.form, rows.count
+    if isinstance(form, WaveForm):
+        return Totals(count, rows.sums(form), agreement.fingerprint)
+    joint = form.inner if isinstance(form, CodedForm) else form
+    assert isinstance(joint, JointForm)
+    matrix = rows.joint.matrix(rows.weight) * np.outer(joint.scale, joint.scale)
+    return Totals(count, joint.take(matrix), agreement.fingerprint)

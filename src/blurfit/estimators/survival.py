@@ -15,19 +15,10 @@ from sklearn.utils.validation import check_is_fitted  # type: ignore[import-unty
 
 from blurfit.agreement.agreement import Agreement
 from blurfit.data import AnyArray, FloatArray
-from blurfit.errors import (
-    InfeasibleError,
-    InvalidValueError,
-    positive,
-)
-from blurfit.estimators.base import (
-    SEEDED,
-    FitGuarantee,
-    MomentEstimator,
-    agree,
-    blurred,
-    warn_caller,
-)
+from blurfit.errors import InfeasibleError, InvalidValueError, positive
+from blurfit.estimators.base import SEEDED, FitGuarantee, warn_caller
+from blurfit.estimators.moments import MomentEstimator, agree
+from blurfit.estimators.passes import blurred
 from blurfit.estimators.people import People
 from blurfit.estimators.rows import read_rows, records, refuse_unless_binary
 from blurfit.learning.inference import Errors, Estimate

@@ -18,11 +18,16 @@ from blurfit.agreement.numbers import DISCRETE_SHARE, promised_in_all
 from blurfit.agreement.statement import HOLDER
 from blurfit.data import AnyArray, FloatArray
 from blurfit.errors import InvalidValueError, inside_unit_interval, positive
-from blurfit.estimators.base import FitGuarantee, PerturbationEstimator, Signal, promise_in_words
-from blurfit.estimators.classifiers import PerturbationClassifier
+from blurfit.estimators.base import (
+    FitGuarantee,
+    PerturbationClassifier,
+    PerturbationEstimator,
+    PerturbationRegressor,
+    Signal,
+    promise_in_words,
+)
 from blurfit.estimators.passes import JointTotals, Rows
 from blurfit.estimators.people import People
-from blurfit.estimators.regressors import PerturbationRegressor
 from blurfit.estimators.rows import by_formula, design, read_rows, records
 from blurfit.input_perturbation.algorithms import (
     Sums,

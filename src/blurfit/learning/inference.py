@@ -131,7 +131,9 @@ class Inference:
         shapes = [one.shape for one in arrays.values()]
         if shapes != [(size,), *[(size, size)] * (len(shapes) - 1)]:
             raise InvalidValueError(
-                f"Expected {size} coefficients and their covariances, and got shapes {shapes}."
+                "Expected {size} coefficients and their covariances, and got shapes {shapes}.",
+                size=size,
+                shapes=shapes,
             )
         return found
 
@@ -193,8 +195,11 @@ class Inference:
         combined = np.asarray(weights, dtype=np.float64)
         if combined.shape != self.coefficients.shape:
             raise InvalidValueError(
-                f"Expected weights for the {len(self.coefficients)} coefficients {self.names}, got "
-                f"shape {combined.shape}."
+                "Expected weights for the {coefficients_count} coefficients {names}, got "
+                "shape {shape}.",
+                coefficients_count=len(self.coefficients),
+                names=self.names,
+                shape=combined.shape,
             )
         value = float(combined @ self.coefficients)
         sampling, privacy = (

@@ -45,6 +45,7 @@ from blurfit.schema.schema import units
 from blurfit.theory.forms import WaveForm
 from blurfit.theory.maps import Announced, GaugeMap
 from blurfit.theory.planning import information, mean_alone
+from blurfit.wording import Message, message_of
 
 Waves = Plan | HeldWaves  # of different people, or of all rows each
 Releases = Sequence[PublishedMoments]
@@ -122,9 +123,13 @@ class Course:
         follows = () if wave is None else wave.follows
         if follows != self.marks:
             raise NotCertifiedError(
-                f"Expected wave {len(self.releases) + 1}, which follows the releases "
-                f"{[mark[:12] for mark in self.marks]}, and got wave {len(follows) + 1} after "
-                f"{[mark[:12] for mark in follows]}. Ask for the releases that it follows."
+                "Expected wave {releases_count}, which follows the releases "
+                "{marks}, and got wave {follows_count} after "
+                "{follows}. Ask for the releases that it follows.",
+                releases_count=len(self.releases) + 1,
+                marks=[mark[:12] for mark in self.marks],
+                follows_count=len(follows) + 1,
+                follows=[mark[:12] for mark in follows],
             )
 
     def then(self, release: PublishedMoments) -> "Course":
@@ -145,9 +150,9 @@ class Course:
             raise InvalidValueError("Expected at least the first wave's release.")
         return self.releases[0].fit() if len(self.agreed) == 1 else _model(self)
 
-    def best_model(self) -> tuple[PublishedModel | None, str | None]:
+    def best_model(self) -> tuple[PublishedModel | None, Message | None]:
         """Return the model of as many waves as allow one, or why there is none."""
-        refusal = "no wave was released."
+        refusal = Message("no wave was released.")
         for waves in range(len(self.releases), 0, -1):
             known = self.__dict__.get("beliefs", self.known)[:waves]
             fewer = waves < len(self.releases)
@@ -155,14 +160,15 @@ class Course:
             try:
                 return course.model(), None
             except WRONG_SUMS as error:
-                refusal = str(error)
+                refusal = message_of(error)
         return None, refusal
 
     def _chart(self) -> Announced:
         place = len(self.releases)
         if place >= len(self.agreed):
             raise InvalidValueError(
-                f"Expected fewer than {len(self.agreed)} releases: there is no wave after them."
+                "Expected fewer than {agreed_count} releases: there is no wave after them.",
+                agreed_count=len(self.agreed),
             )
         kind, quorum = self.plan.kinds[place], self.plan.quorums[place]
         last, belief, mu = place == len(self.plan) - 1, self.beliefs[-1], self.plan.mus[place]

@@ -97,9 +97,12 @@ class PublishedFile(ABC):
         whole(count=self.count)
         if self.count < self.agreement.quorum:
             raise InvalidValueError(
-                f"Expected count={self.count} to be at least the quorum {self.agreement.quorum}: "
-                f"{self.CALLED} is not published below it, where the noise would be too small to "
-                "protect anyone."
+                "Expected count={count} to be at least the quorum {quorum}: "
+                "{called} is not published below it, where the noise would be too small to "
+                "protect anyone.",
+                count=self.count,
+                quorum=self.agreement.quorum,
+                called=self.CALLED,
             )
 
     @property
@@ -166,12 +169,19 @@ class PublishedFile(ABC):
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Return the inverse of `to_dict`; the agreement inside is verified."""
         if not isinstance(document, dict):
-            raise InvalidValueError(f"Expected {cls.CALLED} in JSON: an object with named fields.")
+            raise InvalidValueError(
+                "Expected {called} in JSON: an object with named fields.", called=cls.CALLED
+            )
         if document.get("format") != cls.FORMAT or document.get("version") != cls.VERSION:
             raise InvalidValueError(
-                f"Expected format={cls.FORMAT!r}, version={cls.VERSION}, and got "
-                f"format={document.get('format')!r}, version={document.get('version')!r}. "
-                f"Is this {cls.CALLED}, and of this version of blurfit?"
+                "Expected format={format!r}, version={version}, and got "
+                "format={document!r}, version={document_2!r}. "
+                "Is this {called}, and of this version of blurfit?",
+                format=cls.FORMAT,
+                version=cls.VERSION,
+                document=document.get("format"),
+                document_2=document.get("version"),
+                called=cls.CALLED,
             )
         try:
             read = msgspec.convert(document, cls.DOCUMENT)
@@ -181,7 +191,7 @@ class PublishedFile(ABC):
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             wrong = str(error) if isinstance(error, msgspec.ValidationError) else repr(error)
             raise InvalidValueError(
-                f"Expected {cls.CALLED} as blurfit writes it: {wrong}."
+                "Expected {called} as blurfit writes it: {wrong}.", called=cls.CALLED, wrong=wrong
             ) from error
 
     def to_json(self) -> str:
@@ -194,7 +204,9 @@ class PublishedFile(ABC):
         try:
             document = read_json(text)
         except ValueError as error:
-            raise InvalidValueError(f"Expected {cls.CALLED} in JSON: {error}.") from error
+            raise InvalidValueError(
+                "Expected {called} in JSON: {error}.", called=cls.CALLED, error=error
+            ) from error
         return cls.from_dict(document)
 
     def save(self, path: str | Path) -> None:
@@ -221,8 +233,9 @@ def _common(document: PublishedDocument, agreed: Any) -> dict[str, Any]:
     seen_by = document.seen_by
     if seen_by not in ("holder", "nobody" if agreement.databases else "collector"):
         raise InvalidValueError(
-            f"Expected seen_by={seen_by!r} to be 'holder', or what its agreement says: 'nobody' "
-            "with two databases, and 'collector' with one."
+            "Expected seen_by={seen_by!r} to be 'holder', or what its agreement says: 'nobody' "
+            "with two databases, and 'collector' with one.",
+            seen_by=seen_by,
         )
     return {
         "agreement": agreement,
@@ -310,8 +323,11 @@ class WaveShare:
         whole(count=self.count, quorum=self.quorum, honest=self.honest)
         if not self.honest <= self.quorum <= self.count:
             raise InvalidValueError(
-                f"Expected honest={self.honest} <= quorum={self.quorum} <= count={self.count}: no "
-                "wave is released below what it waits for, or with noise for more than that."
+                "Expected honest={honest} <= quorum={quorum} <= count={count}: no "
+                "wave is released below what it waits for, or with noise for more than that.",
+                honest=self.honest,
+                quorum=self.quorum,
+                count=self.count,
             )
 
 
@@ -334,12 +350,13 @@ class ModelDocument(PublishedDocument, frozen=True, kw_only=True, forbid_unknown
     inference: tuple[dict[str, Any], ...]
     refusal: str | None
     doubt: str | None
+    hidden: tuple[str, ...]
 
 
 # What a model and its document call alike.
 _SAME = (
     *("waves", "models", "target", "features", "references", "link", "curve"),
-    *("method", "refusal", "doubt"),
+    *("method", "refusal", "doubt", "hidden"),
 )
 
 
@@ -372,6 +389,7 @@ class PublishedModel(PublishedFile, ModelQuestions):
     models: int = 1
     doubt: str | None = None  # that two waves disagree by more than chance, where they do
     waves: tuple[WaveShare, ...] = ()  # of a plan; each contributor is in one alone
+    hidden: tuple[str, ...] = ()  # columns of answers that hardly anybody gave: coefficients of 0
     signatures: tuple[Signature, ...] = ()
 
     def __post_init__(self) -> None:
@@ -381,7 +399,9 @@ class PublishedModel(PublishedFile, ModelQuestions):
         number = isinstance(self.aim, Numeric)
         if {"logistic": number, "log": not number}.get(self.link):
             raise InvalidValueError(
-                f"Expected a link that suits {self.target!r}, and got {self.link!r}."
+                "Expected a link that suits {target!r}, and got {link!r}.",
+                target=self.target,
+                link=self.link,
             )
         if self.curve is not None:
             finite(of_curve=self.curve[0])
@@ -393,14 +413,19 @@ class PublishedModel(PublishedFile, ModelQuestions):
         expected = (len(self.outputs), 1 + len(self.columns))
         if weights.shape != expected or not np.isfinite(weights).all():
             raise InvalidValueError(
-                f"Expected weights to be finite numbers of shape {expected}, one row for each of "
-                f"{self.outputs} and one column for the intercept and each of {self.columns}, and "
-                f"got shape {weights.shape}."
+                "Expected weights to be finite numbers of shape {expected}, one row for each of "
+                "{outputs} and one column for the intercept and each of {columns}, and "
+                "got shape {shape}.",
+                expected=expected,
+                outputs=self.outputs,
+                columns=self.columns,
+                shape=weights.shape,
             )
         if len(self.inference) not in (0, len(self.outputs)):
             raise InvalidValueError(
-                f"Expected standard errors for each of {self.outputs}, and got "
-                f"{len(self.inference)}."
+                "Expected standard errors for each of {outputs}, and got {inference_count}.",
+                outputs=self.outputs,
+                inference_count=len(self.inference),
             )
         object.__setattr__(self, "weights", fixed(weights))
 
@@ -410,13 +435,19 @@ class PublishedModel(PublishedFile, ModelQuestions):
         if not self.waves and (wave is None or wave.number == 1):
             return
         if sum(one.count for one in self.waves) != self.count:
-            raise InvalidValueError(f"Expected waves={self.waves} to sum to count={self.count}.")
+            raise InvalidValueError(
+                "Expected waves={waves} to sum to count={count}.",
+                waves=self.waves,
+                count=self.count,
+            )
         people = () if wave is None else wave.people[: wave.number]
         last = replace(WaveShare.of(self.count, self.agreement), count=self.waves[-1].count)
         if tuple(one.quorum for one in self.waves) != people or self.waves[-1] != last:
             raise InvalidValueError(
-                f"Expected waves={self.waves} to wait for {people} people, and the last to state "
-                "what the agreement states."
+                "Expected waves={waves} to wait for {people} people, and the last to state "
+                "what the agreement states.",
+                waves=self.waves,
+                people=people,
             )
         for one in self.waves:
             require_local(
@@ -474,8 +505,10 @@ class PublishedModel(PublishedFile, ModelQuestions):
         """What predictions are made with, in the user's units."""
         if len(self.outputs) > 1:
             raise InfeasibleError(
-                f"{self.target!r} has the classes {list(self.outputs)}, each with coefficients of "
-                "its own: use coefficients_of(level)."
+                "{target!r} has the classes {outputs}, each with coefficients of "
+                "its own: use coefficients_of(level).",
+                target=self.target,
+                outputs=list(self.outputs),
             )
         return self.coefficients_of(self.target)
 
@@ -516,7 +549,8 @@ class PublishedModel(PublishedFile, ModelQuestions):
         inside_unit_interval(confidence=confidence)
         if not isinstance(self.aim, Numeric):
             raise InfeasibleError(
-                f"Intervals are for numbers; {self.target!r} has probabilities. Use predict_proba."
+                "Intervals are for numbers; {target!r} has probabilities. Use predict_proba.",
+                target=self.target,
             )
         inference, rows = self.inference_of(), self.rows_of(records)
         found = [inference.prediction(row, confidence) for row in rows[:, 1:]]
@@ -589,7 +623,9 @@ class PublishedModel(PublishedFile, ModelQuestions):
         outputs = _outputs(common["agreement"].schema.question(document.target))
         if set(document.weights) != set(outputs):  # by name, in any order
             raise InvalidValueError(
-                f"Expected weights for each of {list(outputs)}, and got {list(document.weights)}."
+                "Expected weights for each of {outputs}, and got {weights}.",
+                outputs=list(outputs),
+                weights=list(document.weights),
             )
         return cls(
             **common,

@@ -27,6 +27,7 @@ from blurfit.errors import InfeasibleError, axes, optional
 from blurfit.learning.inference import Estimate
 from blurfit.schema.columns import Categorical, Numeric
 from blurfit.schema.schema import title_of, titles
+from blurfit.wording import Series
 
 if TYPE_CHECKING:
     from blurfit.agreement.statement import Promise
@@ -70,6 +71,7 @@ NOT_LOOKED_FOR = (
     " They assume that nobody is far from all others: such people weigh less in waves than in "
     "maximum likelihood, and waves of labels and counts do not look for them."
 )
+HIDDEN = "Not shown: {names} (too few people to tell from none). Predictions use 0 for them."
 _SCALES = {"logistic": "log-odds", "log": "the logarithm of the mean"}
 
 
@@ -119,6 +121,8 @@ class Summary:
                 notes.append(FIRST_WAVE)
         elif model.refusal:
             notes.append(f"No standard errors: {model.refusal}")
+        if model.hidden:
+            notes.append(_of_hidden(model))
         if model.doubt:
             notes.append(f"Caution: {model.doubt}")
         if held and promise.private:
@@ -158,7 +162,7 @@ class Summary:
             lines += ["| " + " | ".join(map(plain, row)) + " |" for row in section.rows]
             lines += ["", *(f"- {name}: {value}" for name, value in section.facts), ""]
         lines += [f"- {name}: {value}" for name, value in self.facts]
-        lines += ["", *self.notes] if self.notes else []
+        lines += ["", *map(plain, self.notes)] if self.notes else []
         return "\n".join(lines) + "\n"
 
     def to_html(self) -> str:
@@ -183,11 +187,19 @@ def facts_of(promise: "Promise", more: str = "") -> tuple[tuple[str, str], ...]:
     return (whom, f"{number}{more}"), ("privacy", promise.numbers), *protects
 
 
+def _of_hidden(model: "PublishedModel") -> str:
+    """Say which answers hardly anybody gave, and how people who gave them are predicted."""
+    called = titles(model.agreement.schema)
+    names = ", ".join(called.get(name, name) for name in model.hidden)
+    return HIDDEN.format(names=names)
+
+
 def _section(model: "PublishedModel", output: str, confidence: float) -> Section:
     title, called = "", titles(model.agreement.schema)
     if len(model.outputs) > 1:
         title = f"{title_of(model.aim)} = {model.aim.wording.label(output)}"
-    predicting = model.coefficients_of(output).by_name()
+    every = model.coefficients_of(output).by_name()
+    predicting = {name: value for name, value in every.items() if name not in model.hidden}
     if not model.inference:
         plain = tuple((called.get(name, name), number(value)) for name, value in predicting.items())
         return Section(title, ("", "for prediction"), plain, ())
@@ -274,8 +286,10 @@ def plot_model(
     """
     output = model.outputs[0] if output is None else output
     found = model.coefficients_of(output)
-    estimates = model.estimates(confidence, output)[1:] if model.inference else ()
-    names = [one.name for one in estimates] or list(found.effects)
+    estimates = model.estimates(confidence, output)[1:] if model.inference else []
+    estimates = [one for one in estimates if one.name not in model.hidden]
+    effects = {name: one for name, one in found.effects.items() if name not in model.hidden}
+    names = [one.name for one in estimates] or list(effects)
     asked = (model.agreement.schema.question(name) for name in model.features)
     widths = {one.name: one.width for one in asked if isinstance(one, Numeric)}
     ranges = np.array([widths.get(name, 1.0) for name in names])
@@ -290,7 +304,7 @@ def plot_model(
         ax.plot(middle, places, "o")
         note = f"{confidence:.0%} intervals; thick: the part due to privacy noise"
     else:
-        ax.plot(ranges * list(found.effects.values()), places, "o")
+        ax.plot(ranges * list(effects.values()), places, "o")
         note = "no standard errors"
     ax.axvline(0, color="grey", linewidth=1)
     called = titles(model.agreement.schema)
@@ -421,8 +435,9 @@ def _features(model: "PublishedModel") -> list[Any]:
     features: list[Any] = [model.agreement.schema.question(name) for name in model.features]
     if derived := [one.name for one in features if one.of]:
         raise InfeasibleError(
-            f"Expected features that are asked, and {', '.join(derived)} is computed from answers, "
-            "which scikit-learn does not do. Predict with blurfit itself, or in R."
+            "Expected features that are asked, and {derived} is computed from answers, "
+            "which scikit-learn does not do. Predict with blurfit itself, or in R.",
+            derived=Series(derived),
         )
     return features
 

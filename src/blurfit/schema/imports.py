@@ -37,13 +37,17 @@ from blurfit.schema.columns import (
     Wording,
 )
 from blurfit.schema.schema import Schema
-from blurfit.schema.table import listed
 from blurfit.schema.table_files import lines_of, separator_of
+from blurfit.wording import Message, Series, join_messages
 
 OWN = "blurfit"
 _NUMBER_TYPES = ("integer", "number", "year")
 _YES_OR_NO = {"0", "1", "false", "true", "no", "yes", "nein", "ja"}
 _LIKE_NUMBER = re.compile(r"[+-]?[\d.,'  ]*\d(?:[eE][+-]?\d+)?")
+_LIKE_DATE = re.compile(
+    r"\d{1,2}([./-])\d{1,2}\1(\d{2}|\d{4})|\d{4}([./-])\d{1,2}\3\d{1,2}([T ]\d{1,2}:\d{2}.*)?"
+)
+_NAMES_PEOPLE = re.compile(r"(?i)(^|[\W_])(p|u)?(id|nr|no|key)$|nummer|number|kennung|identifier")
 _MOST_CHOICES, _ROWS_SEEN = 20, 10_000
 
 
@@ -52,23 +56,23 @@ class Imported:
     """A schema, and what somebody should know about how it came about."""
 
     schema: Schema
-    notes: tuple[str, ...]
+    notes: tuple[Message, ...]
 
 
 @dataclass
 class SurveyReader:
     """Questions as they are read from a file."""
 
-    source: str
+    source: Message | str
     columns: list[Feature] = field(default_factory=list)
-    lacking: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
+    lacking: list[Message] = field(default_factory=list)
+    notes: list[Message] = field(default_factory=list)
     bounds: dict[str, tuple[float, float]] = field(default_factory=dict)  # by hand, not yet used
     asked_of_some: set[str] = field(default_factory=set)  # so that they cannot be predicted
 
-    def lacks(self, name: str, what: str) -> Feature | None:
+    def lacks(self, name: str, what: Message) -> Feature | None:
         """Remember what a question lacks, of which there is no column then."""
-        self.lacking.append(f"{name!r} {what}")
+        self.lacking.append(Message("{name!r} {what}", name=name, what=what))
         return None
 
     def finish(self, about: About, target: str | None) -> Imported:
@@ -79,25 +83,33 @@ class SurveyReader:
             target: the question to be predicted; "" the last that everybody is asked.
         """
         for name in self.bounds:
-            self.lacks(name, "has `--bounds`, and no number is called so")
+            self.lacks(name, Message("has `--bounds`, and no number is called so"))
         if self.lacking:
             raise InvalidValueError(
-                f"{self.source} cannot be imported as it is: {'; '.join(self.lacking)}."
+                "{source} cannot be imported as it is: {lacking}.",
+                source=self.source,
+                lacking=Series(self.lacking, "; "),
             )
         names = [one.name for one in self.columns if one.name not in self.asked_of_some]
         if not names or len(self.columns) < 2:
             raise InvalidValueError(
-                f"{self.source} must have at least two questions that can be blurred (a number, a "
-                f"choice, or yes or no), one of them asked of everybody, to be predicted, got "
-                f"{len(self.columns)} questions, {len(names)} of them asked of everybody. "
-                f"{' '.join(self.notes)}".rstrip()
+                "{source} must have at least two questions that can be blurred (a number, a "
+                "choice, or yes or no), one of them asked of everybody, to be predicted, got {count:,} "
+                "questions, {common:,} of them asked of everybody. {notes}",
+                source=self.source,
+                count=len(self.columns),
+                common=len(names),
+                notes=join_messages(self.notes),
             )
         if target == "":
             target = names[-1]
         if target not in names:
             raise InvalidValueError(
-                f"`target` must be one of the questions of {self.source} that everybody is asked, "
-                f"{listed(names)}, got {target!r}. Name the one to be predicted with `--target`."
+                "`target` must be one of the questions of {source} that everybody is asked, "
+                "{names}, got {target!r}. Name the one to be predicted with `--target`.",
+                source=self.source,
+                names=Series(map(repr, names)),
+                target=target,
             )
         aim = next(one for one in self.columns if one.name == target)
         features, freed = [], []
@@ -110,12 +122,20 @@ class SurveyReader:
                 features.append(column)
         notes = list(self.notes)
         if freed:
-            notes.append(f"Asked of everybody, because {target!r} is asked last: {listed(freed)}.")
+            notes.append(
+                Message(
+                    "Asked of everybody, because {target!r} is asked last: {names}.",
+                    target=target,
+                    names=Series(map(repr, freed)),
+                )
+            )
         if aim.optional:
             aim = replace(aim, optional=False)
-            notes.append(f"{target!r} is to be predicted, so everybody answers it.")
+            notes.append(
+                Message("{target!r} is to be predicted, so everybody answers it.", target=target)
+            )
         if unsaid := [one.name for one in features if one.optional]:
-            notes.append(f"May be left unsaid: {listed(unsaid)}.")
+            notes.append(Message("May be left unsaid: {unsaid}.", unsaid=Series(map(repr, unsaid))))
         return Imported(Schema(features, aim, about=about), tuple(notes))
 
 
@@ -123,7 +143,7 @@ class SurveyReader:
 class TableGlance:
     """What a table of records looks like, for its owner: `choices` holds answers of its people."""
 
-    kinds: dict[str, Literal["number", "yes or no", "choice", "text"]]
+    kinds: dict[str, Literal["number", "yes or no", "choice", "text", "identifier", "date"]]
     choices: dict[str, list[str]]
     gaps: frozenset[str]  # columns in which something is missing
 
@@ -137,6 +157,10 @@ class TableGlance:
             words = {str(cell).strip() for cell in cells} - {""}
             if {word.casefold() for word in words} <= _YES_OR_NO:
                 kinds[name] = "yes or no"
+            elif words and all(map(_LIKE_DATE.fullmatch, words)):
+                kinds[name] = "date"
+            elif _is_identifier(name, words, len(cells)):
+                kinds[name] = "identifier"
             elif all(map(_LIKE_NUMBER.fullmatch, words)):
                 kinds[name] = "number"
             elif len(words) <= _MOST_CHOICES:
@@ -147,6 +171,14 @@ class TableGlance:
         return cls(kinds, choices, frozenset(gaps))
 
 
+def _is_identifier(name: str, words: set[str], rows: int) -> bool:
+    """Tell numbers that name people, one each: those in a sequence, or under such a heading."""
+    if not len(words) == rows > 2 or not all(re.fullmatch(r"\d{1,15}", word) for word in words):
+        return False
+    numbers = list(map(int, words))
+    return max(numbers) - min(numbers) < rows or _NAMES_PEOPLE.search(name) is not None
+
+
 def _first_rows(path: Path) -> dict[str, list[Any]]:
     if path.suffix.lower() == ".parquet":
         parquet = optional("pyarrow.parquet")
@@ -154,20 +186,41 @@ def _first_rows(path: Path) -> dict[str, list[Any]]:
             with parquet.ParquetFile(path) as file:
                 first = next(file.iter_batches(batch_size=_ROWS_SEEN), None)
         except (OSError, ValueError):
-            raise InvalidValueError(f"Expected {path.name!r} to be a Parquet file.") from None
+            raise InvalidValueError(
+                "Expected {path_name!r} to be a Parquet file.", path_name=path.name
+            ) from None
         found = {} if first is None else first.to_pydict()
         return {
             name: ["" if cell is None else cell for cell in cells] for name, cells in found.items()
         }
     with lines_of(path, separator_of(path, len)) as lines:
         heading, rows = [str(name) for name in next(lines, ())], list(islice(lines, _ROWS_SEEN))
-    if not rows or len(set(heading)) != len(heading) or not all(heading):
+    if not rows:
         raise InvalidValueError(
-            f"Expected {path.name!r} to be a table whose first row names its columns, each of them "
-            "once, with at least one row below."
+            "The table {path_name!r} must have rows below its first, which names its columns.",
+            path_name=path.name,
+        )
+    if wrong := _wrong_headings(heading):
+        raise InvalidValueError(
+            "The first row of {path_name!r} must name each column once: {wrong}. "
+            "Remove what stands above the headings, and name the columns apart.",
+            path_name=path.name,
+            wrong=Series(wrong, "; "),
         )
     cells = zip_longest(*rows, fillvalue="")
     return dict(zip(heading, map(list, cells), strict=False))
+
+
+def _wrong_headings(heading: list[str]) -> list[str]:
+    """Name columns by their places: where headings are missing, these are a person's answers."""
+    places: dict[str, list[str]] = {}
+    for place, name in enumerate(heading, start=1):
+        places.setdefault(name, []).append(str(place))
+    nameless = places.pop("", [])
+    found = [f"columns {', '.join(nameless)} have no name"] if len(nameless) > 1 else []
+    found += [f"column {nameless[0]} has no name"] if len(nameless) == 1 else []
+    repeated = (" and ".join(each) for each in places.values() if len(each) > 1)
+    return found + [f"columns {each} have the same name" for each in repeated]
 
 
 def to_table_schema(schema: Schema) -> dict[str, Any]:
@@ -249,7 +302,8 @@ def _column(described: Mapping[str, Any], reading: SurveyReader) -> Feature | No
     limits = described.get("constraints", {})
     if not isinstance(name, str) or not isinstance(limits, Mapping):
         raise InvalidValueError(
-            f"Expected a field with a name and constraints, and got {described!r}."
+            "Expected a field with a name and constraints, and got {described!r}.",
+            described=described,
         )
     unsaid = limits.get("required") is False
     words: dict[str, Any] = {
@@ -277,9 +331,16 @@ def _column(described: Mapping[str, Any], reading: SurveyReader) -> Feature | No
         absent = [word for word, value in (("minimum", lower), ("maximum", upper)) if value is None]
         if lower is not None and upper is not None:
             return Numeric(name, lower, upper, optional=unsaid, wording=Wording(**words))
-        return reading.lacks(name, f"is a number without constraints.{' and '.join(absent)}")
-    what = "is text without constraints.enum" if kind == "string" else f"is of type {kind!r}"
-    return reading.lacks(name, f"{what}, and only numbers, yes/no and choices can be blurred")
+        return reading.lacks(
+            name,
+            Message("is a number without constraints.{absent}", absent=Series(absent, " and ")),
+        )
+    what = Message("is of type {kind!r}", kind=kind)
+    if kind == "string":
+        what = Message("is text without constraints.enum")
+    return reading.lacks(
+        name, Message("{what}, and only numbers, yes/no and choices can be blurred", what=what)
+    )
 
 
 # ---- a schema's own file

@@ -43,8 +43,8 @@ from blurfit.schema.columns import (
     Wording,
 )
 from blurfit.schema.imports import Imported, SurveyReader
-from blurfit.schema.table import listed
 from blurfit.schema.table_files import word_of, workbook
+from blurfit.wording import Message, Series
 
 _HEADINGS = {  # older names of columns
     "command": "type",
@@ -136,8 +136,9 @@ def from_xlsform(
         sheets = {one.title.strip().lower(): one for one in book.worksheets}
         if "survey" not in sheets:
             raise InvalidValueError(
-                f"{name!r} must be an XLSForm, with a sheet named survey, got the sheets "
-                f"{listed(sheets) or 'none'}."
+                "{name!r} must be an XLSForm, with a sheet named survey, got the sheets {sheets}.",
+                name=name,
+                sheets=Series(map(repr, sheets)),
             )
         known = {
             title: sheets.pop(title)
@@ -149,11 +150,13 @@ def from_xlsform(
     if ("type", "") not in survey.headings:
         names = [heading for key, heading in survey.headings.items() if key[0]]
         raise InvalidValueError(
-            f"The first row of the sheet survey of {name!r} must name its columns, type among "
-            f"them, got {listed(names) or 'an empty row'}."
+            "The first row of the sheet survey of {name!r} must name its columns, type among "
+            "them, got {headings}.",
+            name=name,
+            headings=Series(map(repr, names)),
         )
     form = _Form(
-        f"The form {name!r}",
+        Message("The form {name!r}", name=name),
         bounds=dict(bounds or {}),
         choices=read.get("choices", _NO_SHEET),
         takes_bounds=bounds is not None,
@@ -199,10 +202,10 @@ class _Form(SurveyReader):
         for row in survey.rows:
             self.read(row)
         for group in self.groups:
-            self._refuse("groups without an end", group.row)
-        self.lacking += [f"{words}: {', '.join(items)}" for words, items in self.faults.items()]
+            self._refuse("groups without an end: {rows}", group.row)
+        self.lacking += [Message(each, rows=Series(rows)) for each, rows in self.faults.items()]
         self._remark_on_sheets(survey, settings, others)
-        self.notes += [f"{words}: {', '.join(items)}." for words, items in self.remarks.items()]
+        self.notes += [Message(each, rows=Series(rows)) for each, rows in self.remarks.items()]
         return self.finish(About(title=title), target)
 
     def read(self, row: Row) -> None:
@@ -217,7 +220,7 @@ class _Form(SurveyReader):
         elif (disabled := row.take("disabled").lower()) in _TRUE:
             self._leave_out(row, "disabled")
         elif disabled not in _FALSE:
-            self._refuse("rows with neither yes nor no under `disabled`", row)
+            self._refuse("rows with neither yes nor no under `disabled`: {rows}", row)
         elif control:
             self._begin(row, control[2].lower())
         elif kind:
@@ -241,7 +244,7 @@ class _Form(SurveyReader):
         elif self.groups:
             self.groups.pop()
         else:
-            self._refuse("ends of groups that did not begin", row)
+            self._refuse("ends of groups that did not begin: {rows}", row)
 
     def _ask(self, row: Row, kind: str, name: str) -> None:
         """Ask what can be asked; leave out the rest, and say why."""
@@ -258,14 +261,16 @@ class _Form(SurveyReader):
         elif select and "search(" in appearance.replace(" ", ""):
             self._leave_out(row, "search()")
         elif not name:
-            self._refuse("questions without a name", row)
+            self._refuse("questions without a name: {rows}", row)
         elif any(one.name == name for one in self.columns):
-            self._refuse("questions with the name of an earlier one", row)
+            self._refuse("questions with the name of an earlier one: {rows}", row)
         else:
             try:
                 self.columns += self._questions(row, kind, name, select)
             except InvalidValueError as error:
-                self.lacking.append(f"row {row.number}: {str(error).removesuffix('.')}")
+                self.lacking.append(
+                    Message("row {number}: {error}", number=row.number, error=error)
+                )
 
     def _questions(
         self, row: Row, kind: str, name: str, select: re.Match[str] | None
@@ -282,10 +287,12 @@ class _Form(SurveyReader):
                 self._remark_on_constraint(row)
             bounds = self.bounds.pop(name)
         if bounds is None:
-            remedy = " or `--bounds NAME LOWEST HIGHEST`" if self.takes_bounds else ""
             self._refuse(
-                "numbers without bounds, which need a constraint such as `.>=0 and .<=100`"
-                + remedy,
+                "numbers without bounds, which need a constraint such as `.>=0 and .<=100` or "
+                "`--bounds NAME LOWEST HIGHEST`: {rows}"
+                if self.takes_bounds
+                else "numbers without bounds, which need a constraint such as "
+                "`.>=0 and .<=100`: {rows}",
                 row,
             )
             return []
@@ -307,17 +314,19 @@ class _Form(SurveyReader):
         labels = {one.take("name"): self._words(one, "label") for one in rows}
         if len(labels) < len(rows):
             twice = next(one for one in labels if sum(r.take("name") == one for r in rows) > 1)
-            self._refuse("questions with a choice that is twice in its list", row, twice)
+            self._refuse("questions with a choice that is twice in its list: {rows}", row, twice)
             return []
         if select["other"]:
             labels.setdefault("other", None)
-            self._remark("Rows without free text where people choose other", row)
+            self._remark("Rows without free text where people choose other: {rows}.", row)
         if row.take("choice_filter"):
-            self._remark("Rows with all their choices, as `choice_filter` is left out", row)
+            self._remark(
+                "Rows with all their choices, as `choice_filter` is left out: {rows}.", row
+            )
         self._remark_on_constraint(row)
         if select["several"] is not None:
             if not labels:
-                self._refuse("questions without choices in their list", row, select["list"])
+                self._refuse("questions without choices in their list: {rows}", row, select["list"])
             asked = words.pop("question") or name
             return [
                 Binary(
@@ -328,7 +337,7 @@ class _Form(SurveyReader):
                 for level, label in labels.items()
             ]
         if len(labels) < 2:
-            self._refuse("questions with fewer than two choices", row, select["list"])
+            self._refuse("questions with fewer than two choices: {rows}", row, select["list"])
             return []
         texts = {level: text for level, text in labels.items() if text}
         if {level.lower() for level in labels} == {"yes", "no"}:
@@ -341,7 +350,9 @@ class _Form(SurveyReader):
         """Return whether a question may be left unsaid, and how it is worded."""
         words = {"question": self._words(row, "label"), "hint": self._words(row, "hint")}
         if "${" in str(words):
-            self._remark("Rows that show `${…}` as written, as no answer is put into a text", row)
+            self._remark(
+                "Rows that show `${{…}}` as written, as no answer is put into a text: {rows}.", row
+            )
         words["section"] = next((one.section for one in reversed(self.groups) if one.section), None)
         parts = [*(one.relevant for one in self.groups), row.take("relevant")]
         conditions = {" ".join(one.split()) for one in parts} - {"", "true()"}
@@ -351,12 +362,12 @@ class _Form(SurveyReader):
             if words["only_if"] is None:
                 self._remark(
                     "Rows asked of everybody, who need not say, because `relevant` is more than "
-                    "one comparison of an earlier answer",
+                    "one comparison of an earlier answer: {rows}.",
                     row,
                 )
         required = row.take("required").lower()
         if required not in _TRUE | _FALSE:
-            self._remark("Rows that may be left unsaid, as `required` is a condition", row)
+            self._remark("Rows that may be left unsaid, as `required` is a condition: {rows}.", row)
         return bool(conditions) or required not in _TRUE, words
 
     def _compared(self, relevant: str) -> str | None:
@@ -413,27 +424,33 @@ class _Form(SurveyReader):
                 self.lists.setdefault(name, []).append(row)
             else:
                 row.taken |= set(row.cells)
-                self._remark("Rows of choices left out, as they have no list or no name", row)
+                self._remark(
+                    "Rows of choices left out, as they have no list or no name: {rows}.", row
+                )
         self.unused = dict(self.lists)
 
     # ---- what is left out
 
-    def _remark(self, words: str, row: Row, detail: str = "") -> None:
-        self.remarks.setdefault(words, []).append(_place(row, detail))
+    def _remark(self, template: str, row: Row, detail: str = "") -> None:
+        self.remarks.setdefault(template, []).append(_place(row, detail))
 
-    def _refuse(self, words: str, row: Row, detail: str = "") -> None:
-        self.faults.setdefault(words, []).append(_place(row, detail))
+    def _refuse(self, template: str, row: Row, detail: str = "") -> None:
+        self.faults.setdefault(template, []).append(_place(row, detail))
 
     def _leave_out(self, row: Row, reason: str) -> None:
         row.taken |= set(row.cells)
         if row.cells:
             self._remark(
-                "Rows left out, as only numbers, yes or no and choices can be blurred", row, reason
+                "Rows left out, as only numbers, yes or no and choices can be blurred: {rows}.",
+                row,
+                reason,
             )
 
     def _remark_on_constraint(self, row: Row) -> None:
         if row.take("constraint"):
-            self._remark("Rows with every answer accepted, as `constraint` is left out", row)
+            self._remark(
+                "Rows with every answer accepted, as `constraint` is left out: {rows}.", row
+            )
 
     def _remark_on_sheets(self, survey: Sheet, settings: Sheet, others: list[str]) -> None:
         """Name all that stands in the workbook and was not read."""
@@ -441,23 +458,23 @@ class _Form(SurveyReader):
             row for name, rows in self.lists.items() if name not in self.unused for row in rows
         ]
         left_out = {
-            "Columns of the sheet survey that are left out": survey.unread(),
-            "Columns of the sheet choices that are left out": (
+            "Columns of the sheet survey that are left out: {rows}.": survey.unread(),
+            "Columns of the sheet choices that are left out: {rows}.": (
                 self.choices.unread(chosen) if chosen else []
             ),
-            "A language has a code, as in label::Deutsch (de); without one": [
+            "A language has a code, as in label::Deutsch (de); without one: {rows}.": [
                 heading
                 for sheet in (survey, self.choices)
                 for (name, language), heading in sheet.headings.items()
                 if name in _TEXTS and self.tags.get(language) is None
             ],
-            "Settings that are left out": settings.unread(),
-            "Lists of choices that no question has": list(self.unused),
-            "Sheets that are left out": others,
+            "Settings that are left out: {rows}.": settings.unread(),
+            "Lists of choices that no question has: {rows}.": list(self.unused),
+            "Sheets that are left out: {rows}.": others,
         }
-        for words, items in left_out.items():
+        for template, items in left_out.items():
             if items:
-                self.remarks[words] = list(map(repr, items))
+                self.remarks[template] = list(map(repr, items))
 
 
 def _place(row: Row, detail: str) -> str:
@@ -534,8 +551,12 @@ def _sheet(source: str, sheet: Any) -> Sheet:
             key = _key(word) if word else ("", str(place))
             if key in headings:
                 raise InvalidValueError(
-                    f"The sheet {title!r} of {source!r} must have each column once, got "
-                    f"{headings[key]!r} and {word!r}. Rename or delete one of them."
+                    "The sheet {title!r} of {source!r} must have each column once, got "
+                    "{first!r} and {second!r}. Rename or delete one of them.",
+                    title=title,
+                    source=source,
+                    first=headings[key],
+                    second=word,
                 )
             headings[key] = word or f"column {place}"
     return Sheet(headings, [row for row in rows if row.cells])
@@ -554,7 +575,11 @@ def _filled_rows(source: str, sheet: Any) -> Iterator[tuple[int, list[str]]]:
         count += 1
         if count > _MAX_ROWS or cells[_MAX_COLUMNS] is not None:
             raise InvalidValueError(
-                f"The sheet {sheet.title!r} of {source!r} must have at most {_MAX_ROWS:,} rows and "
-                f"{_MAX_COLUMNS} columns, got more."
+                "The sheet {title!r} of {source!r} must have at most {rows:,} rows and {columns:,} "
+                "columns, got more.",
+                title=sheet.title,
+                source=source,
+                rows=_MAX_ROWS,
+                columns=_MAX_COLUMNS,
             )
         yield number, ["" if cell is None else word_of(cell) for cell in cells]

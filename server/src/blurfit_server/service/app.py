@@ -186,11 +186,13 @@ class Service:
             name = protocol.new_token()[:12]
             _log.exception("request %s (%s) failed", name, scope["method"])
             if not started:
-                detail = (
-                    f"Request {name} failed for a reason that is not its own. Whoever runs the "
-                    "service finds it in the log under that name. What was acknowledged is stored."
+                refusal = RequestError(
+                    protocol.UNEXPECTED,
+                    "Request {name} failed for a reason that is not its own. Whoever runs the "
+                    "service finds it in the log under that name. What was acknowledged is stored.",
+                    name=name,
                 )
-                await self._refusals.send(send, RequestError(protocol.UNEXPECTED, detail))
+                await self._refusals.send(send, refusal)
 
     async def _dispatch(self, scope: Scope, receive: Receive, send: Send) -> None:
         client = scope.get("client")
@@ -199,8 +201,11 @@ class Service:
         language = "en" if accepted is None else answers.best_of(accepted.decode("latin-1"))
         answers.wanted.set(language)
         if client and not self._allowance.limiter.allows(address):
-            detail = "Wait a second and send the same request again; it will be counted once."
-            await self._refusals.send(send, RequestError(protocol.TOO_MANY, detail))
+            refusal = RequestError(
+                protocol.TOO_MANY,
+                "Wait a second and send the same request again; it will be counted once.",
+            )
+            await self._refusals.send(send, refusal)
             return
         about = "".join(scope["path"].split("/", 3)[2:3])  # /collections/{fingerprint}/…
         with self._allowance.reserve(address, about) as held:
@@ -229,11 +234,16 @@ class Service:
             await page(request.scope, request.receive, answers.adding(send, answers.RAW_HEADERS))
             return
         kind = protocol.NOT_ALLOWED if error.status_code == 405 else protocol.NOT_FOUND
-        detail = f"{request.method} {request.url.path}: see /openapi.json for what there is."
+        refusal = RequestError(
+            kind,
+            "{method} {path}: see /openapi.json for what there is.",
+            method=request.method,
+            path=request.url.path,
+        )
         more = [
             (name.lower().encode(), one.encode()) for name, one in (error.headers or {}).items()
         ]
-        await self._refusals.send(send, RequestError(kind, detail), more)
+        await self._refusals.send(send, refusal, more)
 
     @asynccontextmanager
     async def _lifespan(self, _app: object) -> AsyncIterator[None]:
@@ -341,14 +351,17 @@ def refuse_unless_possible(workers: int, place: str) -> None:
         return
     if not place.startswith("postgres"):
         raise InvalidValueError(
-            f"Expected a postgresql:// store for --workers {workers}, and got {place!r}: SQLite "
+            "Expected a postgresql:// store for --workers {workers}, and got {place!r}: SQLite "
             "lets one process write at a time, and the others would wait for it. Use one worker, "
-            "or PostgreSQL."
+            "or PostgreSQL.",
+            workers=workers,
+            place=place,
         )
     if not hasattr(os, "fork"):
         raise InvalidValueError(
-            f"Expected --workers 1, and got {workers}: this system cannot fork processes. Start "
-            "several services at several ports, behind a proxy."
+            "Expected --workers 1, and got {workers}: this system cannot fork processes. Start "
+            "several services at several ports, behind a proxy.",
+            workers=workers,
         )
 
 

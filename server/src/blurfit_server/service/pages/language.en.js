@@ -377,6 +377,7 @@ export default {
   coefficients: "The coefficients",
   "coefficients.words": "The {what} is the intercept plus, for each row, its coefficient times the answer; a yes and a choice count 1. Choices are compared with the first one.",
   "coefficients.shrunk": "Predictions use coefficients that are drawn towards zero where the noise leaves them uncertain.",
+  "coefficients.hidden": "Not shown: {names} (too few people to tell from none). Predictions use 0 for them.",
   intercept: "(intercept)",
   "column.coefficient": "coefficient",
   "column.error": "std. error",

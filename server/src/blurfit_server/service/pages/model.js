@@ -175,10 +175,13 @@ function coefficients(model, output, estimates) {
       h("thead", h("tr", h("td"), head.map((one) => h("th", { scope: "col" }, t(`column.${one}`))))),
       h("tbody", rows),
     ),
+    model.hidden.length ? h("p.hint", { id: "hidden" }, t("coefficients.hidden", { names: hiddenOf(model) })) : null,
     model.doubt ? h("p.note.some", model.doubt) : null,
     hasErrors && !inferenceOf(model, output).uneven ? h("p.hint", t(assumed)) : null,
   ];
 }
+
+const hiddenOf = (model) => model.hidden.map((name) => calledOf(model, { name })).join(", ");
 
 function calledOf(model, { name }) {
   const feature = featuresOf(model).find((one) => columnsFor(one).includes(name));
