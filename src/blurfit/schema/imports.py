@@ -94,8 +94,8 @@ class SurveyReader:
         if not names or len(self.columns) < 2:
             raise InvalidValueError(
                 "{source} must have at least two questions that can be blurred (a number, a "
-                "choice, or yes or no), one of them asked of everybody, to be predicted, got {count:,} "
-                "questions, {common:,} of them asked of everybody. {notes}",
+                "choice, or yes or no), one of them asked of everybody, to be predicted, got "
+                "{count:,} questions, {common:,} of them asked of everybody. {notes}",
                 source=self.source,
                 count=len(self.columns),
                 common=len(names),
