@@ -2,10 +2,13 @@
 
 import json
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from blurfit import About, Binary, Categorical, Numeric, Schema, Wording
 from blurfit.errors import InvalidValueError
+from blurfit.schema import imports
 from blurfit.schema.imports import SurveyReader, from_table_schema, to_table_schema
 from support.surveys import survey_schema
 
@@ -119,3 +122,22 @@ def test_what_a_table_schema_lacks_is_named() -> None:
 def test_what_is_no_table_schema(document) -> None:
     with pytest.raises(InvalidValueError, match="Expected a Table Schema in JSON"):
         from_table_schema(document, "income")
+
+
+def test_a_table_schema_that_makes_too_much_is_refused(monkeypatch) -> None:
+    def made(*_columns: object) -> None:
+        raise AssertionError("a column was made")
+
+    monkeypatch.setattr(imports, "Categorical", made)
+    fields = [{"name": "a", "constraints": {"enum": list(range(5000))}}, {"name": "b"}]
+    with pytest.raises(InvalidValueError, match=r"The Table Schema must .* got 5,001\."):
+        from_table_schema({"fields": fields})
+
+
+def test_a_table_that_is_too_wide_is_refused_by_its_heading(tmp_path) -> None:
+    wide = [f"c{number}" for number in range(5001)]
+    (tmp_path / "wide.csv").write_text(",".join(wide) + "\n")
+    pq.write_table(pa.table({name: [1] for name in wide}), tmp_path / "wide.parquet")
+    for name in ("wide.csv", "wide.parquet"):
+        with pytest.raises(InvalidValueError, match=rf"'{name}' must .* 5,000 columns, got 5,001"):
+            imports.TableGlance.at(tmp_path / name)

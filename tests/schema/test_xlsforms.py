@@ -1,6 +1,7 @@
 """XLSForm: each cell is applied, refused by name, or named as left out."""
 
 import contextlib
+import itertools
 from zipfile import ZIP_DEFLATED, ZipFile
 
 import openpyxl
@@ -8,6 +9,7 @@ import pytest
 
 from blurfit import Binary, Categorical, Numeric, Schema, Wording
 from blurfit.errors import InvalidValueError
+from blurfit.schema import xlsforms
 from blurfit.schema.imports import to_toml
 from blurfit.schema.xlsforms import Row, _bounds, from_xlsform
 
@@ -233,6 +235,32 @@ def test_workbooks_that_unpack_to_too_much_or_lie_about_it_are_refused(tmp_path)
         size = archive.getinfo("xl/worksheets/sheet1.xml").file_size
     path.write_bytes(data.replace(size.to_bytes(4, "little"), (1000).to_bytes(4, "little")))
     with pytest.raises(InvalidValueError, match="to be a workbook"):
+        from_xlsform(path)
+
+
+def test_lists_that_multiply_are_refused_before_columns_are_made(tmp_path, monkeypatch) -> None:
+    """33 kB, a thousand questions of a thousand choices, took 58 s and a gigabyte."""
+
+    def made(*_columns: object) -> None:
+        raise AssertionError("a column was made")
+
+    monkeypatch.setattr(xlsforms, "Binary", made)
+    monkeypatch.setattr(xlsforms, "Categorical", made)
+    book = openpyxl.load_workbook(form(tmp_path, INCOME))
+    for number in range(1000):
+        book["choices"].append(["many", str(number), f"Choice {number}"])
+    for kind, number in itertools.product(("select_one", "select_multiple"), range(3)):
+        book["survey"].append([f"{kind} many", f"{kind}{number}", "Which?"])
+    path = tmp_path / "many.xlsx"
+    book.save(path)
+    with pytest.raises(InvalidValueError, match=r"at most 5,000 columns, .* got 6,001\. Leave"):
+        from_xlsform(path)
+    book["survey"].delete_rows(5, 4)
+    long = book["survey"].cell(row=3, column=3)
+    long.value = "?" * 32_000
+    book["survey"].cell(row=3, column=1).value = "select_multiple many"
+    book.save(path)
+    with pytest.raises(InvalidValueError, match=r"at most 16,777,216 letters, .* got 32,"):
         from_xlsform(path)
 
 

@@ -39,12 +39,13 @@ from blurfit.errors import (
     positive,
     whole,
 )
-from blurfit.learning.inference import Errors, Estimate, Inference
+from blurfit.learning.inference import Errors, Estimate, Inference, InferenceDocument
 from blurfit.messages.signing import SIGNATURES, Signature
 from blurfit.model.effects import ModelQuestions
 from blurfit.model.summary import Results, Summary, as_pipeline, plot_model
 from blurfit.schema.columns import Categorical, Numeric, Question
 from blurfit.schema.schema import INTERCEPT, Coefficients, Units, units, values
+from blurfit.schema.table import listed
 from blurfit.theory.moments import LocalGuarantee, require_local
 
 
@@ -255,7 +256,13 @@ def _written(signatures: Sequence[Signature]) -> dict[str, Any]:
 def as_text(document: Mapping[str, Any]) -> str:
     """Return the one text of a document; an agreement and sums were found to be finite before."""
     # `json` takes ten times as long, but only it refuses NaN, for which there is null otherwise
-    json.dumps({**document, "agreement": None, "sums": None}, allow_nan=False)
+    try:
+        json.dumps({**document, "agreement": None, "sums": None}, allow_nan=False)
+    except ValueError as error:
+        raise InvalidValueError(
+            "Expected finite numbers in a published file, and some are beyond the range of floats. "
+            "Choose other units."
+        ) from error
     text = msgspec.json.encode(document, enc_hook=float, order="sorted")
     return msgspec.json.format(text, indent=2).decode() + "\n"
 
@@ -263,6 +270,7 @@ def as_text(document: Mapping[str, Any]) -> str:
 Link = Literal["linear", "logistic", "log"]
 LINKS: tuple[Link, ...] = ("linear", "logistic", "log")
 LARGEST_LOGARITHM = 500.0  # of an expected count: whatever is asked, it is a number
+LARGEST_WEIGHT = 1e100  # on encoded columns, which are at most 1: others would overflow
 LEAST_SHARE = 1e-12  # of a class, before all are divided by their sum
 
 
@@ -347,7 +355,7 @@ class ModelDocument(PublishedDocument, frozen=True, kw_only=True, forbid_unknown
     columns: tuple[str, ...]
     weights: dict[str, tuple[float, ...]]
     coefficients: dict[str, dict[str, float]]
-    inference: tuple[dict[str, Any], ...]
+    inference: tuple[InferenceDocument, ...]
     refusal: str | None
     doubt: str | None
     hidden: tuple[str, ...]
@@ -395,6 +403,11 @@ class PublishedModel(PublishedFile, ModelQuestions):
     def __post_init__(self) -> None:
         self._require_quorum()
         whole(models=self.models)
+        if len(set(self.features)) < len(self.features):
+            raise InvalidValueError(
+                "Expected features, each of them once, and got {features}.",
+                features=listed(self.features),
+            )
         one_of(LINKS, link=self.link)
         number = isinstance(self.aim, Numeric)
         if {"logistic": number, "log": not number}.get(self.link):
@@ -411,11 +424,12 @@ class PublishedModel(PublishedFile, ModelQuestions):
         self._require_waves()
         weights = np.array(self.weights, dtype=np.float64)
         expected = (len(self.outputs), 1 + len(self.columns))
-        if weights.shape != expected or not np.isfinite(weights).all():
+        if weights.shape != expected or not (np.abs(weights) <= LARGEST_WEIGHT).all():
             raise InvalidValueError(
-                "Expected weights to be finite numbers of shape {expected}, one row for each of "
-                "{outputs} and one column for the intercept and each of {columns}, and "
-                "got shape {shape}.",
+                "Expected weights to be finite numbers up to {largest:g} of shape {expected}, one "
+                "row for each of {outputs} and one column for the intercept and each of {columns}, "
+                "and got shape {shape}.",
+                largest=LARGEST_WEIGHT,
                 expected=expected,
                 outputs=self.outputs,
                 columns=self.columns,
@@ -555,6 +569,11 @@ class PublishedModel(PublishedFile, ModelQuestions):
         inference, rows = self.inference_of(), self.rows_of(records)
         found = [inference.prediction(row, confidence) for row in rows[:, 1:]]
         ends = np.array([(one.lower, one.upper) for one in found])
+        if np.isnan(ends).any():
+            raise InfeasibleError(
+                "Expected errors of finite numbers, of more people than coefficients: this model "
+                "has none, so there are no intervals."
+            )
         return np.asarray(np.clip(ends, self.aim.lower, self.aim.upper))  # where everybody is
 
     def rows_of(self, records: Any, output: str | None = None) -> FloatArray:
@@ -627,12 +646,22 @@ class PublishedModel(PublishedFile, ModelQuestions):
                 outputs=list(outputs),
                 weights=list(document.weights),
             )
-        return cls(
+        found = cls(
             **common,
             **{name: getattr(document, name) for name in _SAME},
             weights=np.array([document.weights[name] for name in outputs], dtype=np.float64),
-            inference=tuple(map(Inference.from_dict, document.inference)),
+            inference=tuple(map(Inference.from_document, document.inference)),
         )
+        names = found.units.names if found.inference else ()
+        for inference in found.inference:
+            if inference.names != tuple(name for name in names if name in inference.names):
+                raise InvalidValueError(
+                    "Expected standard errors of some of {names} in this order, and got "
+                    "{inference_names}.",
+                    names=listed(names),
+                    inference_names=listed(inference.names),
+                )
+        return found
 
 
 def _outputs(aim: Question) -> tuple[str, ...]:

@@ -243,10 +243,10 @@ def number(value: float, error: float | None = None) -> str:
     """
     if not math.isfinite(value):
         return str(value)
-    if value == 0 and not error:
-        return "0"
     if error and math.isfinite(error):
         places = 1 - math.floor(math.log10(error))
+    elif value == 0:
+        return "0"
     else:
         places = 2 - math.floor(math.log10(abs(value)))
     rounded = round(value, places)

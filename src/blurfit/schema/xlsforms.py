@@ -42,7 +42,7 @@ from blurfit.schema.columns import (
     Outside,
     Wording,
 )
-from blurfit.schema.imports import Imported, SurveyReader
+from blurfit.schema.imports import Imported, SurveyReader, refuse_if_large
 from blurfit.schema.table_files import word_of, workbook
 from blurfit.wording import Message, Series
 
@@ -199,6 +199,7 @@ class _Form(SurveyReader):
         self._learn_languages(survey, language)
         title = self._words(facts, "form_title") or None
         self._learn_choices()
+        refuse_if_large(self.source, [self._size(row) for row in survey.rows])
         for row in survey.rows:
             self.read(row)
         for group in self.groups:
@@ -207,6 +208,15 @@ class _Form(SurveyReader):
         self._remark_on_sheets(survey, settings, others)
         self.notes += [Message(each, rows=Series(rows)) for each, rows in self.remarks.items()]
         return self.finish(About(title=title), target)
+
+    def _size(self, row: Row) -> tuple[int, int]:
+        """Return how many columns, and how many letters, a row of the survey's sheet makes."""
+        select = _SELECT.fullmatch(" ".join(row.cells.get(("type", ""), "").split()))
+        choices = self.lists.get(select["list"], []) if select else []
+        repeats = len(choices) if select and select["several"] else 1
+        letters = sum(len(text) for choice in choices for text in choice.cells.values())
+        letters += max(1, repeats) * sum(map(len, row.cells.values()))
+        return max(1, len(choices)), letters
 
     def read(self, row: Row) -> None:
         """Read one row: a question, the bounds of a group, or what is left out."""
