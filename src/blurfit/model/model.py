@@ -43,22 +43,24 @@ from blurfit.learning.inference import Errors, Estimate, Inference, InferenceDoc
 from blurfit.messages.signing import SIGNATURES, Signature
 from blurfit.model.effects import ModelQuestions
 from blurfit.model.summary import Results, Summary, as_pipeline, plot_model
-from blurfit.schema.columns import Categorical, Numeric, Question
+from blurfit.schema.columns import HARMFUL, Categorical, Numeric, Question
 from blurfit.schema.schema import INTERCEPT, Coefficients, Units, units, values
 from blurfit.schema.table import listed
 from blurfit.theory.moments import LocalGuarantee, require_local
+
+Line = Annotated[str, Meta(pattern=rf"\A[^{HARMFUL}]*\Z")]  # a terminal shows it, and obeys nothing
 
 
 class PublishedDocument(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What all public files say; a subclass has more."""
 
     version: Literal[1]
-    software: str
-    caveats: tuple[Annotated[str, Meta(min_length=1)], ...]
+    software: Line
+    caveats: tuple[Annotated[Line, Meta(min_length=1)], ...]
     seen_by: SeenBy
     fingerprint: Fingerprint
     admission: Admission | None
-    condition: str  # what the promise needs
+    condition: Line  # what the promise needs
     count: int
     agreement: AgreementDocument
     signatures: tuple[Signature, ...] = ()
@@ -348,17 +350,17 @@ class ModelDocument(PublishedDocument, frozen=True, kw_only=True, forbid_unknown
     public_rows: Literal[0]
     target: str
     features: tuple[str, ...]
-    references: dict[str, str]
+    references: dict[Line, Line]
     link: Link
     curve: tuple[float, float] | None
-    method: str
+    method: Line
     columns: tuple[str, ...]
     weights: dict[str, tuple[float, ...]]
     coefficients: dict[str, dict[str, float]]
     inference: tuple[InferenceDocument, ...]
-    refusal: str | None
-    doubt: str | None
-    hidden: tuple[str, ...]
+    refusal: Line | None
+    doubt: Line | None
+    hidden: tuple[Line, ...]
 
 
 # What a model and its document call alike.
