@@ -361,12 +361,13 @@ class ModelDocument(PublishedDocument, frozen=True, kw_only=True, forbid_unknown
     refusal: Line | None
     doubt: Line | None
     hidden: tuple[Line, ...]
+    crowded: Literal["lower", "upper"] | None
 
 
 # What a model and its document call alike.
 _SAME = (
     *("waves", "models", "target", "features", "references", "link", "curve"),
-    *("method", "refusal", "doubt", "hidden"),
+    *("method", "refusal", "doubt", "hidden", "crowded"),
 )
 
 
@@ -400,6 +401,7 @@ class PublishedModel(PublishedFile, ModelQuestions):
     doubt: str | None = None  # that two waves disagree by more than chance, where they do
     waves: tuple[WaveShare, ...] = ()  # of a plan; each contributor is in one alone
     hidden: tuple[str, ...] = ()  # columns of answers that hardly anybody gave: coefficients of 0
+    crowded: Literal["lower", "upper"] | None = None  # the target's bound that clips many people
     signatures: tuple[Signature, ...] = ()
 
     def __post_init__(self) -> None:
