@@ -9,7 +9,7 @@ go beyond is refused, and nothing of it is computed. A cross-validation in five 
 releases of almost the same people, and a grid search many more.
 
 Guarantee (`docs/theory/budget.md`). μ_i-GDP releases compose to √Σμ_i²-GDP, and the (ε_i, δ_i) of
-models from `input` are added; all must be about one neighbouring relation:
+input perturbation are added; all must be about one neighbouring relation:
 
     δ = δ_GDP(√Σμ_i², ε − Σε_i) + Σδ_i.
 

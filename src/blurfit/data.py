@@ -27,6 +27,7 @@ from blurfit.errors import InvalidValueError
 from blurfit.version import __version__
 
 _Kind = TypeVar("_Kind")
+_HALF = r"\ud"  # how an escaped surrogate begins
 
 
 def read_json(
@@ -67,15 +68,19 @@ def canonical(values: Any) -> bytes:
         return rfc8785.dumps(values)
     except rfc8785.CanonicalizationError as error:
         raise InvalidValueError(
-            f"Expected numbers that are finite, and whole ones below 2**53, which every reader "
-            f"takes alike ({error}). Choose larger units."
+            "Expected numbers that are finite, and whole ones below 2**53, which every reader "
+            "takes alike ({error}). Choose larger units.",
+            error=error,
         ) from error
 
 
 def _read_slowly(text: str | bytes) -> Any:
-    return json.loads(
+    found = json.loads(
         text, object_pairs_hook=_once, parse_constant=_refuse, parse_int=_whole_number
     )
+    if (_HALF in text.lower()) if isinstance(text, str) else (_HALF.encode() in text.lower()):
+        json.dumps(found, ensure_ascii=False).encode()  # no file could hold half of a character
+    return found
 
 
 def _names(found: Any) -> float:

@@ -16,13 +16,18 @@ from numbers import Real
 from typing import Any
 
 from blurfit.version import __version__
+from blurfit.wording import Message
 
 # Answers of a service that may be another one soon.
 TRY_AGAIN = frozenset({408, 425, 429, 502, 503, 504})
 
 
 class BlurfitError(Exception):
-    """Anything that blurfit refuses to do."""
+    """Anything that blurfit refuses to do; `message` keeps the template and its values."""
+
+    def __init__(self, message: str = "", /, **values: Any) -> None:
+        self.message = Message(message, **values)
+        super().__init__(self.message)
 
 
 class InvalidValueError(BlurfitError, ValueError):
@@ -88,8 +93,8 @@ class StorageError(BlurfitError, OSError):
 class ServiceError(BlurfitError):
     """A service refused, or could not be reached; `status` is its answer, 0 if there was none."""
 
-    def __init__(self, message: str, status: int = 0) -> None:
-        super().__init__(message)
+    def __init__(self, message: str, status: int = 0, /, **values: Any) -> None:
+        super().__init__(message, **values)
         self.status = status
 
 
@@ -97,36 +102,48 @@ class NotPrivateWarning(UserWarning):
     """What is being done does not keep the promise that it states; the message says why."""
 
 
+class AdviceWarning(UserWarning):
+    """What is being done is allowed, and perhaps not meant; the message says why."""
+
+
 def finite(**values: Any) -> None:
     """Refuse what is not a finite real number (so NaN, infinities, strings, booleans)."""
     for name, value in values.items():
         # Most values are floats, and an abstract class takes longest to ask.
         if type(value) is not float and (isinstance(value, bool) or not isinstance(value, Real)):
-            raise InvalidValueError(f"Expected {name}={value!r} to be a real number.")
+            raise InvalidValueError(
+                "Expected {name}={value!r} to be a real number.", name=name, value=value
+            )
         try:
             is_finite = math.isfinite(value)
         except OverflowError:  # a whole number or a fraction, with many digits
-            raise InvalidValueError(f"Expected {name} to be at most 1.8e308 in size.") from None
+            raise InvalidValueError(
+                "Expected {name} to be at most 1.8e308 in size.", name=name
+            ) from None
         if not is_finite:
-            raise InvalidValueError(f"Expected {name}={value!r} to be finite.")
+            raise InvalidValueError(
+                "Expected {name}={value!r} to be finite.", name=name, value=value
+            )
 
 
 def positive(**values: Any) -> None:
     """Refuse what is not a finite number above zero."""
     finite(**values)
-    _refuse_unless(values, lambda value: value > 0, "> 0")
+    _refuse_unless(values, lambda value: value > 0, "Expected {name}={value!r} > 0.")
 
 
 def nonnegative(**values: Any) -> None:
     """Refuse what is not a finite number of at least zero."""
     finite(**values)
-    _refuse_unless(values, lambda value: value >= 0, ">= 0")
+    _refuse_unless(values, lambda value: value >= 0, "Expected {name}={value!r} >= 0.")
 
 
 def inside_unit_interval(**values: Any) -> None:
     """Refuse what does not lie strictly between 0 and 1."""
     finite(**values)
-    _refuse_unless(values, lambda value: 0 < value < 1, "strictly between 0 and 1")
+    _refuse_unless(
+        values, lambda value: 0 < value < 1, "Expected {name}={value!r} strictly between 0 and 1."
+    )
 
 
 def whole(**values: Any) -> None:
@@ -144,7 +161,12 @@ def one_of(allowed: Collection[str], **values: Any) -> None:
     for name, value in values.items():
         if value not in allowed:
             words = ", ".join(repr(word) for word in allowed)
-            raise InvalidValueError(f"Expected {name}={value!r} to be one of {words}.")
+            raise InvalidValueError(
+                "Expected {name}={value!r} to be one of {words}.",
+                name=name,
+                value=value,
+                words=words,
+            )
 
 
 @contextmanager
@@ -162,8 +184,10 @@ def within_floating_point() -> Iterator[None]:
         raise
     except (ArithmeticError, ValueError) as error:
         raise NotCertifiedError(
-            f"Floating point cannot hold what follows from these numbers ({error}), so nothing is "
-            "certified. Choose less extreme ones: bounds nearer to 1, or a larger epsilon or delta."
+            "Floating point cannot hold what follows from these numbers ({error}), so nothing is "
+            "certified. Choose less extreme ones: bounds nearer to 1, or a larger epsilon or "
+            "delta.",
+            error=error,
         ) from error
 
 
@@ -175,14 +199,17 @@ def _whole_from(least: int, values: Mapping[str, Any]) -> None:
             fits = False
         if not fits:
             raise InvalidValueError(
-                f"Expected {name}={value!r} to be a whole number >= {least}, and below 2**64."
+                "Expected {name}={value!r} to be a whole number >= {least}, and below 2**64.",
+                name=name,
+                value=value,
+                least=least,
             )
 
 
-def _refuse_unless(values: Mapping[str, Any], holds: Any, condition: str) -> None:
+def _refuse_unless(values: Mapping[str, Any], holds: Any, wrong: str) -> None:
     for name, value in values.items():
         if not holds(value):
-            raise InvalidValueError(f"Expected {name}={value!r} {condition}.")
+            raise InvalidValueError(wrong, name=name, value=value)
 
 
 # What brings which package that only some uses need, as `pip install` is asked for it.
@@ -204,8 +231,11 @@ def require_version(distribution: str, version: str) -> None:
     """Reject a distribution of another version: what both compute must agree to the last bit."""
     if version != __version__:
         raise BlurfitError(
-            f"{distribution} {version} needs blurfit {version}, and blurfit {__version__} is "
-            f"installed: run `pip install blurfit=={version} {distribution}=={version}`."
+            "{distribution} {version} needs blurfit {version}, and blurfit {version_2} is "
+            "installed: run `pip install blurfit=={version} {distribution}=={version}`.",
+            distribution=distribution,
+            version=version,
+            version_2=__version__,
         )
 
 
@@ -240,8 +270,9 @@ def separate_thousands(ax: Any) -> None:
 def missing(package: str) -> BlurfitError:
     """Return an error that says which of `EXTRAS` is not installed, and what to run."""
     return BlurfitError(
-        f"Expected the package {package.replace('_', '-')} to be installed: run `pip install "
-        f"'{EXTRAS[package]}'`."
+        "Expected the package {package} to be installed: run `pip install '{extras}'`.",
+        package=package.replace("_", "-"),
+        extras=EXTRAS[package],
     )
 
 
@@ -259,8 +290,9 @@ def instant(text: str) -> int:
         found = None
     if found is None or found.year >= 9999 or (found.tzinfo is None and not _is_date(text)):
         raise InvalidValueError(
-            f"Expected {text!r} to be a date such as 2027-01-31, which lasts until the end of that "
-            "day in UTC, or a time with its zone such as 2027-01-31T18:00+01:00."
+            "Expected {text!r} to be a date such as 2027-01-31, which lasts until the end of that "
+            "day in UTC, or a time with its zone such as 2027-01-31T18:00+01:00.",
+            text=text,
         )
     if found.tzinfo is None:
         found = found.replace(tzinfo=dt.UTC) + dt.timedelta(days=1)

@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlencode
 from urllib.request import getproxies
 
@@ -38,6 +38,7 @@ from blurfit.errors import TRY_AGAIN, BlurfitError, ConflictError, InvalidValueE
 from blurfit.messages.submissions import KIND_OF, Role
 from blurfit.model.model import PublishedModel
 from blurfit.model.release import PublishedMoments
+from blurfit.wording import Language, Message, Quote
 
 COLLECTIONS = "/collections"
 ONE_COLLECTION = COLLECTIONS + "/{fingerprint}"
@@ -112,9 +113,10 @@ class Kind:
     title: str
     retry_after: int | None = None
 
-    def problem(self, detail: str) -> Problem:
-        """Return the document of one such refusal."""
-        return Problem(_TYPE + self.name, self.title, self.status, detail)
+    def problem(self, detail: Message, language: Language) -> Problem:
+        """Return the document of one such refusal, for a reader of a language."""
+        title, words = language.render(self.title), language.render(detail)
+        return Problem(_TYPE + self.name, title, self.status, words)
 
 
 INVALID = Kind("invalid", 400, "This cannot be accepted")
@@ -167,20 +169,22 @@ KINDS: tuple[tuple[type[BlurfitError], Kind], ...] = (
 class RequestError(Exception):
     """A refusal that is about the request and not about what is in it."""
 
-    def __init__(self, kind: Kind, detail: str) -> None:
-        super().__init__(detail)
+    def __init__(self, kind: Kind, detail: str, /, **values: Any) -> None:
+        self.message = Message(detail, **values)
+        super().__init__(self.message)
         self.kind = kind
 
 
-def of_error(error: BlurfitError | RequestError) -> tuple[Kind, Problem]:
-    """Return what a service answers when an error was raised."""
+def of_error(error: BlurfitError | RequestError) -> tuple[Kind, Message]:
+    """Return the kind and the detail of the refusal that a service answers an error with."""
     if isinstance(error, RequestError):
-        return error.kind, error.kind.problem(str(error))
+        return error.kind, error.message
     kind = next(kind for cause, kind in KINDS if isinstance(error, cause))
-    detail = str(error)
     if kind is UNAVAILABLE:  # the words of the storage itself are for the log
-        detail = "Nothing was kept. Send the same request again later; it will be counted once."
-    return kind, kind.problem(detail)
+        return kind, Message(
+            "Nothing was kept. Send the same request again later; it will be counted once."
+        )
+    return kind, error.message
 
 
 def as_error(document: bytes, status: int) -> BlurfitError:
@@ -189,7 +193,9 @@ def as_error(document: bytes, status: int) -> BlurfitError:
         problem = msgspec.json.decode(document, type=Problem)
     except (msgspec.MsgspecError, UnicodeError):
         problem = Problem()
-    detail = problem.detail or f"The service answered {status}."
+    detail = Message("The service answered {status}.", status=status)
+    if problem.detail:  # another program's words
+        detail = Message("{words}", words=Quote(problem.detail))
     for cause, kind in KINDS:
         if problem.type == _TYPE + kind.name and cause is not ServiceError:
             return cause(detail)
@@ -268,13 +274,17 @@ def read_token(path: Path) -> str:
         token = path.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeError) as error:
         raise InvalidValueError(
-            f"Expected {str(path)!r} to be a file with the administrator's token, which "
-            f"`blurfit serve` prints and writes at its first start: {error}."
+            "Expected {path!r} to be a file with the administrator's token, which "
+            "`blurfit serve` prints and writes at its first start: {error}.",
+            path=str(path),
+            error=error,
         ) from error
     if len(token) < LEAST_LENGTH or not token.isascii() or not token.isprintable():
         raise InvalidValueError(
-            f"Expected a token of at least {LEAST_LENGTH} printable characters in {str(path)!r}; "
-            "remove the file, and `blurfit serve` writes a good one."
+            "Expected a token of at least {least_length} printable characters in {path!r}; "
+            "remove the file, and `blurfit serve` writes a good one.",
+            least_length=LEAST_LENGTH,
+            path=str(path),
         )
     return token
 
@@ -286,10 +296,17 @@ def write_token(path: Path, token: str) -> None:
 
 # ---- requests
 
+State = dict[str, Any]  # of a collection
+
 PATIENCE = 60.0  # seconds after which a service that does not answer is given up
 MOST_BYTES = 2**28  # of an answer: the moments of thousands of columns
 SECONDS_FOR_AN_ANSWER = 30.0  # from the first byte to the last, unless there is more patience
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 10.0
+SILENT = "Is the service running, and is the address right?"
+UNTRUSTED = (
+    "This machine does not trust its certificate. If an authority of your own signed it, name the "
+    "authority's file in the environment variable SSL_CERT_FILE."
+)
 
 
 class Closeable(ABC):
@@ -330,7 +347,8 @@ class Exchange(Closeable):
     ) -> None:
         if not _is_address(url):
             raise InvalidValueError(
-                f"Expected {url!r} to be the address of a service, like http://127.0.0.1:8000."
+                "Expected {url!r} to be the address of a service, like http://127.0.0.1:8000.",
+                url=url,
             )
         self.url = url.rstrip("/")
         self._patience, self._pause, self._most_bytes = patience, pause, most_bytes
@@ -387,10 +405,16 @@ class Exchange(Closeable):
                     raise failure
                 wait = _seconds(answer.headers.get("retry-after"))
             except httpx.TransportError as error:
+                is_untrusted = "CERTIFICATE_VERIFY_FAILED" in str(error)
                 failure = ServiceError(
-                    f"Expected an answer from {self.url}, and got {type(error).__name__}: {error}. "
-                    "Is the service running, and is the address right?"
+                    "Expected an answer from {url}, and got {name}: {error}. {remedy}",
+                    url=self.url,
+                    name=type(error).__name__,
+                    error=Quote(str(error)),
+                    remedy=UNTRUSTED if is_untrusted else SILENT,
                 )
+                if is_untrusted:
+                    raise failure from error
             # Spread out, so that not everyone who was sent away comes back at the same moment.
             wait = max(wait, pause * (0.5 + randomness.below(1000) / 1000))
             if time.monotonic() + wait > deadline:
@@ -407,19 +431,73 @@ class Exchange(Closeable):
         with self._http.stream(method, self.url + path, content=content, headers=headers) as answer:
             if (encoding := answer.headers.get("content-encoding", "identity")) != "identity":
                 raise ServiceError(
-                    f"Expected an answer from {self.url} as it is, and got content-encoding "
-                    f"{encoding!r}, which was not asked for."
+                    "Expected an answer from {url} as it is, and got content-encoding "
+                    "{encoding!r}, which was not asked for.",
+                    url=self.url,
+                    encoding=Quote(encoding),
                 )
             for part in answer.iter_bytes():
                 parts.append(part)
                 size += len(part)
                 if size > self._most_bytes:
                     raise ServiceError(
-                        f"Expected an answer of at most {self._most_bytes} bytes from {self.url}."
+                        "Expected an answer of at most {most_bytes} bytes from {url}.",
+                        most_bytes=self._most_bytes,
+                        url=self.url,
                     )
                 if time.monotonic() > deadline:
-                    raise ServiceError(f"Expected the whole answer from {self.url} in less time.")
+                    raise ServiceError(
+                        "Expected the whole answer from {url} in less time.", url=self.url
+                    )
         return answer, b"".join(parts)
+
+
+class _WaveState(msgspec.Struct):
+    number: int
+    quorum: int
+    state: Literal["planned", "collecting", "fixed", "released", "dropped"]
+    count: int
+    fingerprint: str | None
+
+
+class _State(msgspec.Struct):
+    """What is read of a state; a service may say more."""
+
+    fingerprint: str
+    state: Literal["collecting", "paused", "held", "closed", "published", "ended"]
+    count: int
+    quorum: int
+    invited: bool
+    closes: int | None
+    awaits: str | None
+    sums: bool
+    waves: Annotated[list[_WaveState], msgspec.Meta(min_length=1)]
+    reason: str | None
+
+
+def state_in(answer: bytes) -> State:
+    """Return a state, whose texts are printable."""
+    found = decoded(answer)
+    try:
+        msgspec.convert(found, _State)
+    except msgspec.ValidationError as error:
+        raise ServiceError(
+            "Expected the state of a collection from the service: {error}. Is this a blurfit "
+            "service of this version?",
+            error=Quote(str(error)),
+        ) from error
+    return State(_quoted(found))
+
+
+def _quoted(value: Any) -> Any:
+    """Return plain values, each text in them as a quotation."""
+    if isinstance(value, str):
+        return str(Quote(value))
+    if isinstance(value, list):
+        return [_quoted(item) for item in value]
+    if isinstance(value, dict):
+        return {_quoted(key): _quoted(item) for key, item in value.items()}
+    return value
 
 
 def decoded(answer: bytes) -> Any:
@@ -428,7 +506,8 @@ def decoded(answer: bytes) -> Any:
         return read_json(answer)
     except ValueError as error:
         raise ServiceError(
-            f"Expected JSON from the service: {error}. Is this a blurfit service?"
+            "Expected JSON from the service: {error}. Is this a blurfit service?",
+            error=Quote(str(error)),
         ) from error
 
 
@@ -437,7 +516,9 @@ def texts_in(answer: bytes) -> list[bytes]:
     try:
         return [bytes(one) for one in msgspec.json.decode(answer, type=list[msgspec.Raw])]
     except (msgspec.MsgspecError, UnicodeError) as error:
-        raise ServiceError(f"Expected a list in JSON from the service: {error}.") from error
+        raise ServiceError(
+            "Expected a list in JSON from the service: {error}.", error=Quote(str(error))
+        ) from error
 
 
 def acknowledged(answer: bytes, rows: int) -> Acknowledgement:
@@ -446,13 +527,17 @@ def acknowledged(answer: bytes, rows: int) -> Acknowledgement:
         found: Acknowledgement = read_json(answer, Acknowledgement)
     except ValueError as error:
         raise ServiceError(
-            f"Expected an acknowledgement of {rows} submissions: {error}. Something between here "
-            "and the service may have answered in its place; send the same again."
+            "Expected an acknowledgement of {rows} submissions: {error}. Something between here "
+            "and the service may have answered in its place; send the same again.",
+            rows=rows,
+            error=Quote(str(error)),
         ) from error
     if found.accepted != rows:
         raise ServiceError(
-            f"Expected {rows} submissions to be acknowledged, and got accepted={found.accepted}: "
-            "send the same again."
+            "Expected {rows} submissions to be acknowledged, and got accepted={accepted}: "
+            "send the same again.",
+            rows=rows,
+            accepted=found.accepted,
         )
     return found
 
@@ -461,8 +546,9 @@ def refuse_in_the_open(url: str) -> None:
     """Refuse to send a token to another machine without TLS, where anyone in between reads it."""
     if httpx.URL(url).scheme == "http" and not _is_plain_and_here(url):
         raise InvalidValueError(
-            f"Expected https:// for {url!r}: a token is not sent to another machine without TLS, "
-            "where whoever is in between could use it."
+            "Expected https:// for {url!r}: a token is not sent to another machine without TLS, "
+            "where whoever is in between could use it.",
+            url=url,
         )
 
 
@@ -497,7 +583,6 @@ HASHES_AT_ONCE = 5000
 SAMPLED_INVITATIONS = 20  # of a file to join, each asked for in a request of its own
 _SECONDS_TO_COUNT = 3.0
 _MOST_BYTES = 2**16  # of a state
-State = dict[str, Any]
 
 
 class RemoteDatabase(Exchange):
@@ -510,7 +595,7 @@ class RemoteDatabase(Exchange):
         """
         given = {"role": role} if until is None else {"role": role, "until": until}
         path = f"{COLLECTIONS}?{urlencode(given)}"
-        return State(decoded(self.post(path, agreed.to_json().encode())))
+        return state_in(self.post(path, agreed.to_json().encode()))
 
     def invite(
         self,
@@ -551,16 +636,18 @@ class RemoteDatabase(Exchange):
         """
         lot = agreed.lot
         if len(lot.people) > 1:
-            waves = decoded(self.get(path_of(lot.plan)))["waves"]
+            waves = state_in(self.get(path_of(lot.plan)))["waves"]
             wave = 1 + sum(row["state"] == "released" for row in waves)
             invitations = [one for one in invitations if lot.group_of(hashed(one)) == wave]
         for token in invitations[:: max(1, len(invitations) // SAMPLED_INVITATIONS)]:
             path = f"{path_of(agreed.fingerprint)}/invitation"
-            if not decoded(self._ask("GET", path, headers={INVITATION: token}))["usable"]:
+            answer = decoded(self._ask("GET", path, headers={INVITATION: token}))
+            if answer != {"usable": True}:
                 raise ConflictError(
-                    f"Invitations to join must be usable at {self.url}, and some of them are not: "
+                    "Invitations to join must be usable at {url}, and some of them are not: "
                     "they are of another collection, or were used. Ask that database's "
-                    "administrator for new ones."
+                    "administrator for new ones.",
+                    url=self.url,
                 )
 
     def shares(self, agreed: Agreed, count: int) -> list[int]:
@@ -568,13 +655,13 @@ class RemoteDatabase(Exchange):
         lot = agreed.lot
         if len(lot.people) == 1:
             return [count]
-        waves = decoded(self.get(path_of(lot.plan)))["waves"]
+        waves = state_in(self.get(path_of(lot.plan)))["waves"]
         released = sum(one["state"] == "released" for one in waves)
         return new_shares(lot, count, min(released + 1, len(lot.people)))
 
     def status(self, agreed: Agreed) -> State:
         """Return state, count and quorum, and those of each wave."""
-        return State(decoded(self.get(path_of(agreed.fingerprint))))
+        return state_in(self.get(path_of(agreed.fingerprint)))
 
     def steer(self, agreed: Agreed, what: Literal["pause", "hold", "resume"]) -> State:
         """Take nothing until it is resumed; or release no wave of a plan; or let it go on."""
@@ -619,7 +706,7 @@ class RemoteDatabase(Exchange):
         return self.post(f"{path_of(agreed.fingerprint)}/{what}", content)
 
     def _changed(self, agreed: Agreed, what: str, body: Any = None) -> State:
-        return State(decoded(self._post(agreed, what, body)))
+        return state_in(self._post(agreed, what, body))
 
 
 # ---- before one of two databases is closed for good: do both hold about the same?
@@ -634,19 +721,29 @@ def counts_at(agreement: Agreement, patience: float = _SECONDS_TO_COUNT) -> Coun
 
 def refuse_if_uneven(agreement: Agreement, counts: Counts) -> None:
     """Refuse to close where so many are at one database alone that nothing could be published."""
+    if (warning := warning_if_uneven(agreement, counts)) is not None:
+        raise ConflictError("{warning} Or close with --anyway.", warning=warning)
+
+
+def warning_if_uneven(agreement: Agreement, counts: Counts) -> Message | None:
+    """Warn where so many are at one database alone that nothing could be published."""
     known = [one for one in counts if one is not None]
     if len(known) < len(counts):
-        return
+        return None
     common = min(known)  # at most: those at both
     for database, role, held in zip(agreement.databases, KIND_OF, known, strict=True):
         missing = held - common
         if missing > (most := most_left_out(agreement, role, held)):
-            raise ConflictError(
-                f"Expected at most {most:,} of the {held:,} shares at {database.name} to be "
-                f"missing at the other database, and {missing:,} are: nothing could be published "
-                "once this is closed. Let those contributors send again while both collect, or "
-                "close with --anyway."
+            return Message(
+                "Expected at most {most:,} of the {held:,} shares at {database_name} to be "
+                "missing at the other database, and {missing:,} are: nothing could be published "
+                "once this is closed. Let those contributors send again while both collect.",
+                most=most,
+                held=held,
+                database_name=database.name,
+                missing=missing,
             )
+    return None
 
 
 def _count_at(agreement: Agreement, url: str, patience: float) -> int | None:

@@ -34,13 +34,13 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Plan
 from blurfit.data import BoolArray, FloatArray, IntArray
 from blurfit.errors import BelowQuorumError, InvalidValueError, optional, whole, whole_from_zero
-from blurfit.learning.shrinkage import shrink
 from blurfit.learning.sums import Totals
 from blurfit.model.course import Course
+from blurfit.model.fitting import spread_weights
 from blurfit.model.model import PublishedModel
 from blurfit.model.release import PublishedMoments, moments_of
 from blurfit.schema.columns import Binary, Numeric
-from blurfit.schema.schema import Schema
+from blurfit.schema.schema import Schema, units
 from blurfit.theory.forms import JointForm, WaveForm
 
 __all__ = ["Census", "make_census"]
@@ -133,9 +133,11 @@ def weights_of(agreement: Agreement, totals: Totals) -> FloatArray:
 
     Raises InfeasibleError where nothing could be published.
     """
-    joint = moments_of(agreement, totals).joint
-    columns = agreement.schema.target.columns
-    return np.array([shrink(joint.submodel(name)).coefficients for name in columns])
+    moments = moments_of(agreement, totals)
+    asked, joint, schema = moments.formula(), moments.joint, agreement.schema
+    scale = units(schema, asked.target, asked.features)
+    columns = schema.target.columns
+    return np.array([spread_weights(joint, name, scale)[0] for name in columns])
 
 
 # ---- a plan of waves

@@ -4,6 +4,7 @@ import json
 from types import SimpleNamespace
 
 import click
+import openpyxl
 import pytest
 from click.testing import CliRunner
 
@@ -144,7 +145,9 @@ def test_from_a_survey_that_exists(blurfit) -> None:
     bounds = {"minimum": 0, "maximum": 100, "required": True}
     fields = [{"name": name, "type": "number", "constraints": bounds} for name in ("age", "income")]
     (blurfit.folder / "table.json").write_text(json.dumps({"fields": fields}))
-    blurfit.refused("init made --from table.json", says="which one is to be predicted?")
+    blurfit.refused(
+        "init made --from table.json", says="Name the one to be predicted with `--target`"
+    )
     done = blurfit.done("init made --from table.json --target income")
     assert "with 2 questions from table.json" in done.stdout
     plan = read_proposal(blurfit.folder / "made" / "schema.toml")
@@ -155,6 +158,34 @@ def test_from_a_survey_that_exists(blurfit) -> None:
     assert read_proposal(blurfit.folder / "again" / "schema.toml").schema == plan.schema
 
 
+def test_from_a_form_that_exists(blurfit) -> None:
+    """Bounds may be added to those of the form, and what was left out is printed."""
+    book = openpyxl.Workbook()
+    book.active.title = "survey"
+    rows = (["type", "name"], ["int", "age"], ["integer", "pay"], ["text", "name"])
+    for row in rows:
+        book.active.append(row)
+    book.save(blurfit.folder / "form.xlsx")
+    typed = ("init", "made", "--from", "form.xlsx", "--target", "pay", "--bounds", "age", "0", "99")
+    blurfit.refused(*typed, says=("`--bounds NAME LOWEST HIGHEST`: 3 'pay'.", "form.xlsx"))
+    typed += ("--bounds", "pay", "0", "9")
+    blurfit.refused(*typed, "--levels", "age", "a,b", says="`--levels` cannot be combined with")
+    blurfit.refused(*typed, "--bounds", "ag", "0", "9", says="'ag' has `--bounds`, and no number")
+    assert "can be blurred: 4 'name' (text)." in blurfit.done(*typed).stdout
+    schema = read_proposal(blurfit.folder / "made" / "schema.toml").schema
+    assert schema.features == (Numeric("age", 0, 99, "refuse", optional=True),)
+    shown = blurfit("show made/schema.toml --table-schema")
+    (blurfit.folder / "own.json").write_text(shown.stdout)
+    more = ("--from", "own.json", "--bounds", "age", "0", "9")
+    blurfit.refused("init", "again", *more, says="a Table Schema that blurfit wrote")
+    fields = [{"name": name, "type": "number"} for name in ("age", "pay")]
+    (blurfit.folder / "other.json").write_text(json.dumps({"fields": fields}))
+    typed = ("init", "other", "--from", "other.json", *typed[4:])
+    blurfit.done(*typed)
+    schema = read_proposal(blurfit.folder / "other" / "schema.toml").schema
+    assert (schema.target.lower, schema.target.upper) == (0, 9)
+
+
 PEOPLE_CSV = "alter;region;kind;name;lohn\n31;nord;ja;Ada;1.030,50\n;süd;nein;Bo;2.500\n"
 
 
@@ -163,8 +194,9 @@ def test_from_a_table_of_people_bounds_are_typed_and_never_read(blurfit) -> None
     (blurfit.folder / "people.csv").write_text(PEOPLE_CSV + rows, encoding="utf-8-sig")
     typed = ("init", "made", "--from", "people.csv", "--target", "lohn")
     refused = blurfit.refused(*typed)
-    for words in ("add --bounds alter LOWEST HIGHEST", "add --levels region A,B,…"):
-        assert words in refused.stderr
+    lines = refused.stderr.splitlines()
+    for words in ("    --bounds alter LOWEST HIGHEST \\", "    --levels region A,B,… \\"):
+        assert words in lines
     assert not (blurfit.folder / "made").exists()
     known = ("--bounds", "alter", "0", "120", "--bounds", "lohn", "0", "9000")
     done = blurfit.done(*typed, *known, "--levels", "region", "nord, süd, west")
@@ -176,6 +208,35 @@ def test_from_a_table_of_people_bounds_are_typed_and_never_read(blurfit) -> None
         Binary("kind"),
     )
     assert schema.target == Numeric("lohn", 0, 9000)
+
+
+def test_identifiers_and_dates_are_left_out_and_flags_can_be_pasted(blurfit) -> None:
+    rows = [f"{7000 + 3 * i},{1 + i % 28:02}.04.2019,{i + 1},{30_000 + 7 * i}" for i in range(40)]
+    heading = "Personalnummer,Eintritt,row,Gehalt (€)"
+    (blurfit.folder / "staff.csv").write_text("\n".join([heading, *rows]), encoding="utf-8")
+    refused = blurfit.refused("init made --from staff.csv")
+    assert "    --bounds 'Gehalt (€)' LOWEST HIGHEST" in refused.stderr.splitlines()
+    typed = ("--target", "Gehalt (€)", "--bounds", "Gehalt (€)", "0", "150000")
+    kept = ("--bounds", "row", "0", "100")
+    done = blurfit.done("init", "made", "--from", "staff.csv", *typed, *kept)
+    assert "Left out: 'Personalnummer', whose numbers name people." in done.stdout
+    assert "Left out: 'Eintritt', which has dates." in done.stdout
+    schema = read_proposal(blurfit.folder / "made" / "schema.toml").schema
+    assert schema.features == (Numeric("row", 0, 100),)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a,b,a,c,b\n1,2,3,4,5\n", "columns 1 and 3 have the same name; columns 2 and 5 have the"),
+        ("Staff,,\nname,age,pay\nx,1,2\n", "columns 2, 3 have no name. Remove what stands above"),
+        ("name,age,\nx,1,2\n", "column 3 has no name"),
+        ("name,age\n", "must have rows below its first"),
+    ],
+)
+def test_which_headings_are_wrong_is_said(blurfit, text, message) -> None:
+    (blurfit.folder / "people.csv").write_text(text)
+    blurfit.refused("init made --from people.csv", says=message)
 
 
 def test_what_is_missing_is_asked_for_at_a_terminal(blurfit, monkeypatch) -> None:

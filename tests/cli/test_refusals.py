@@ -110,8 +110,8 @@ def world(tmp_path_factory, propose) -> Blurfit:
             for to, typed, several in (
                 ("third", "--count 2 --both token.txt", "one of the agreement's two databases"),
                 ("third", "--count 2 --join theirs.txt", "one of the agreement's two databases"),
-                ("one", "--count 3 --join theirs.txt", "to hold 3 invitations of the other"),
-                ("two", "--count 2 --join pairs.txt", "to hold 2 invitations of the other"),
+                ("one", "--count 3 --join theirs.txt", "to begin with the line that"),
+                ("two", "--count 2 --join pairs.txt", "to begin with the line that"),
             )
             for file, words in (("two.json", several), ("agreement.json", "only one database"))
         ),
@@ -135,7 +135,7 @@ def world(tmp_path_factory, propose) -> Blurfit:
         ("table moments.json income age", "declare bands"),
         ("table moments.json income --quantile 0.5", "declare Bands"),
         ("table moments.json --quantile 0.5", "a QUESTION"),
-        (f"{FIT} 'income ~ log(age)'", "a transformation needs the records themselves"),
+        (f"{FIT} 'income ~ log(age)'", "It needs the records themselves"),
         (f"{FIT} 'income ~ age:married'", "not in the release: it has products of two columns"),
         (f"{FIT} 'income ~ height'", "'height'"),
         (f"{FIT} 'income ~ age' --ridge -1", "ridge=-1.0"),

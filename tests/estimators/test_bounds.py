@@ -81,8 +81,9 @@ def test_a_schemas_features_by_name_or_by_place() -> None:
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        (["age", "hours"], "1 columns of X are not in bounds"),
-        ([], "bounds has 'age', which X lacks"),
+        (["age", "sex"], "`bounds` must name the columns of X: it is missing 'sex'."),
+        (["31", "m"], "it is missing column 1, column 2."),  # answers, where there is no heading
+        ([], "it has 'age', which X lacks"),
     ],
 )
 def test_bounds_name_the_columns_of_x_and_no_others(names, message) -> None:

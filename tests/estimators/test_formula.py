@@ -107,3 +107,19 @@ def test_what_is_refused(people, changed, words) -> None:
         MomentPerturbationRegressor(**asked).fit(people)
     with pytest.raises(InvalidValueError, match="to be the column 'income'"):
         MomentPerturbationRegressor(bounds=BOUNDS, formula=FORMULA).fit(people, people["mean"])
+
+
+@pytest.mark.parametrize(
+    ("formula", "message"),
+    [
+        ("np.log(income) ~ age", "must have the target's name before ~, got 'np.log\\(income\\)'"),
+        ("income ~ I(age**2)", r"Write poly\(age, 2\) for powers up to 2\."),
+        ("income ~ np.log(age)", "add the transformed column to X, with bounds of its own"),
+    ],
+)
+@pytest.mark.parametrize("y", [None, "income"])
+def test_a_transformation_is_refused_with_what_to_write_instead(people, formula, message, y):
+    """Seen before: "into the schema of the next collection", to somebody who held the table."""
+    model = MomentPerturbationRegressor(bounds=BOUNDS, target_bounds=(0, 100), formula=formula)
+    with pytest.raises(InvalidValueError, match=message):
+        model.fit(people, None if y is None else people[y])

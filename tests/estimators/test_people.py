@@ -18,7 +18,7 @@ from blurfit.estimators import (
 )
 from blurfit.estimators.blocks import Whitened
 from blurfit.estimators.passes import Rows
-from blurfit.estimators.people import People, arranged, every, one_of_each
+from blurfit.estimators.people import People, demean_by_person, every, one_of_each
 from blurfit.model.statement import as_markdown, as_yaml
 from blurfit.schema.schema import Schema
 from blurfit.theory.forms import GaugeForm
@@ -343,7 +343,7 @@ def test_a_person_moves_differences_by_no_more_than_the_form_says() -> None:
     def sent(rows):
         whose = People(np.zeros(len(rows), dtype=int), 1)
         columns = [Numeric(name, -1, 1) for name in names]
-        table, _, target, answers, whose = arranged(
+        table, _, target, answers, whose = demean_by_person(
             whose, rows[:, :2], columns[:2], columns[2], rows[:, 2]
         )
         signal = moments.Signal(target, answers, whose.reach)
@@ -360,13 +360,79 @@ def test_a_person_moves_differences_by_no_more_than_the_form_says() -> None:
     assert np.sqrt(numbers**2 @ form.counts).max() <= form.reach("zero-out").sums
 
 
+SCALES = [
+    ((-0.5e-300, 0.5e-300), 1.0),
+    ((1.0, 1.0 + 4e-15), 0.1),  # 2.5·10¹⁴ widths from zero
+    ((-1e-162, 1e-162), 0.1),
+    ((3e-200, 5e-200), 0.01),
+    ((-1e160, 1e160), 1.0),
+    ((-5e299, 5e299), 0.5),
+    ((1e15, 1e15 + 1), 1.0),
+]
+
+
+@seeded
+@pytest.mark.parametrize(("bounds", "spread"), SCALES)
+def test_bounds_of_any_width_keep_what_is_promised_to_a_person(bounds, spread) -> None:
+    """Squares in the units of the bounds would vanish, or be infinite."""
+    low, high = bounds
+    middle = low / 2 + high / 2
+    y = np.tile([low, high], 50)
+    model = MomentPerturbationRegressor(
+        bounds=bounds, target_bounds=bounds, spread=spread, effects="within", random_state=1
+    )
+    form = model.set_params(waves=1).fit(y[:, None], y, groups=np.arange(100) // 2).agreement_.form
+    ends = np.array(np.meshgrid([low, high], [low, high])).reshape(2, -1).T
+    people = [ends[[0, 3]], ends[[1, 2]], ends[[0, 0]], ends[[2, 3, 2]], ends[[0, 3] * 20 + [2]]]
+    people += [np.array([[middle, low], [middle, high], [high, high]])]
+    columns = [Numeric(name, low, high) for name in "xy"]
+
+    def sent(rows):
+        alone = People(np.zeros(len(rows), dtype=int), 1)
+        table, kept, target, answers, alone = demean_by_person(
+            alone, rows[:, :1], columns[:1], columns[1], rows[:, 1], spread
+        )
+        encoded = moments.Signal(target, answers, alone.reach).encoded
+        whole = Rows(table, encoded, kept, alone)
+        squares = np.diag(whole.joint.matrix(1))[1:]
+        assert (squares <= 1 + 1e-15).all()
+        matrix = whole.joint.matrix(1) * np.outer(form.scale, form.scale)
+        return form.take(matrix)
+
+    numbers = np.array([sent(rows) for rows in people])
+    apart = np.sqrt((numbers[:, None] - numbers) ** 2 @ form.counts)
+    assert 0.5 * form.radius**2 < apart.max() <= form.reach("replace").sums
+    assert np.sqrt(numbers**2 @ form.counts).max() <= form.reach("zero-out").sums
+
+
+@seeded
+@pytest.mark.parametrize(("bounds", "spread"), SCALES)
+@pytest.mark.parametrize("waves", [1, 3])
+def test_no_row_within_bounds_of_any_width_makes_a_fit_fail(bounds, spread, waves) -> None:
+    """One person at both bounds, or everybody at the middle, is fitted like all others."""
+    low, high = bounds
+    whose = np.repeat(np.arange(100), 2)
+    model = MomentPerturbationRegressor(
+        bounds=bounds,
+        target_bounds=bounds,
+        spread=spread,
+        effects="within",
+        waves=waves,
+        random_state=1,
+    )
+    for first in ([low, low], [low, high]):
+        y = np.append(first, np.full(198, low / 2 + high / 2))
+        model.fit(y[:, None], y, groups=whose)
+        assert np.isfinite(model.moments_.sums).all()
+
+
 def test_differences_of_people_who_vary_more_than_is_stated_fit_in() -> None:
     """Their mean squares do, in every column, and nobody else's change."""
     X, y, whose = confounded(people=200)
     columns = [Numeric("a", -1, 1), Numeric("b", -1, 1)]
     people, target = People.of(whose, len(X)), Numeric("y", -1, 1)
-    plain = arranged(people, X, columns, target, y)
-    tight = arranged(people, X, columns, target, y, 0.5)
+    plain = demean_by_person(people, X, columns, target, y)
+    tight = demean_by_person(people, X, columns, target, y, 0.5)
     for (rows, _, aim, answers, who), width in ((plain, 1.0), (tight, 0.5)):
         assert aim.upper == width
         squares = who.means(np.column_stack([rows, answers]) ** 2)

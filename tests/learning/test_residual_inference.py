@@ -125,8 +125,8 @@ def test_a_column_that_noise_hides_loses_its_interval_alone() -> None:
         got = collect_in_waves(v, y, ["numeric"] * 5, plan=plan, mu=0.5, generator=generator)
         found = wave_estimates(got.beliefs[-2], got.maps[-1], got.later[-1])
         told = found.estimates()
-        hidden += told[5].is_hidden and told[5].to_dict()["upper"] is None
-        truth = estimand(got.maps[-1], *more_people(seed), found.hidden)
+        hidden += told[5].is_unlimited and told[5].to_dict()["upper"] is None
+        truth = estimand(got.maps[-1], *more_people(seed), found.unlimited)
         hits.append([e.lower < t < e.upper for e, t in zip(told[:5], truth[:5], strict=True)])
     assert hidden >= 23
     assert 0.9 <= np.mean(hits) <= 0.99

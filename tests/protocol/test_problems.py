@@ -5,13 +5,14 @@ import pytest
 
 from blurfit import errors
 from blurfit import protocol as problems
+from blurfit.wording import Language
 
 
 def test_the_storages_own_words_stay_inside() -> None:
-    kind, problem = problems.of_error(errors.StorageError("connection to secret-host failed"))
+    kind, detail = problems.of_error(errors.StorageError("connection to secret-host failed"))
     assert kind is problems.UNAVAILABLE
     assert kind.retry_after
-    assert "secret-host" not in problem.detail
+    assert "secret-host" not in detail
 
 
 @pytest.mark.parametrize(
@@ -19,8 +20,9 @@ def test_the_storages_own_words_stay_inside() -> None:
 )
 def test_an_error_survives_the_wire(cause, kind) -> None:
     """There and back by one table: the same class, or the kind's; the status if it has no class."""
-    said, document = problems.of_error(cause("Expected less."))
+    said, detail = problems.of_error(cause("Expected less."))
     assert said is kind
+    document = kind.problem(detail, Language({}))
     found = problems.as_error(msgspec.json.encode(document), kind.status)
     assert str(found) == document.detail
     assert problems.of_error(found)[0] is kind

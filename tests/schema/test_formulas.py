@@ -30,7 +30,7 @@ def test_what_can_be_asked(text, expected) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("income ~ log(age)", "transformation needs the records"),
+        ("income ~ log(age)", "It needs the records themselves"),
         ("income ~ age:education", "interaction 'age:education'"),
         ("income ~ age*education", "interaction"),
         ("income ~ age - 1", "with an intercept"),
@@ -42,7 +42,7 @@ def test_what_can_be_asked(text, expected) -> None:
         ("income + age ~ education", "a model has one target"),
         ("income", "a target, ~ and features"),
         ("income ~ age +", "a formula such as"),
-        ("income ~ C(region, 1)", "transformation needs the records"),
+        ("income ~ C(region, 1)", "It needs the records themselves"),
     ],
 )
 def test_what_cannot(text, words) -> None:

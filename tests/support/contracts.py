@@ -15,7 +15,7 @@ def on_grid(agreement: Agreement, records: Any) -> np.ndarray:
     exact = agreement.exact(records)
     return np.concatenate(
         [
-            noise.to_grid(exact[..., part.numbers], part.step, toward_zero=part.toward_zero)
+            noise.to_grid(exact[..., part.numbers], part.step, toward_zero=False)
             for part in agreement.parts
         ],
         axis=-1,

@@ -2,11 +2,15 @@
 
 import ast
 import asyncio
+import builtins
 import json
 import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from string import Formatter
+from typing import Any
+from urllib.parse import quote
 
 import httpx2 as httpx
 import numpy as np
@@ -21,9 +25,17 @@ from blurfit.learning.inference import Refusal
 from blurfit.model.statement import Statement, as_markdown
 from blurfit.schema.columns import About, Categorical, Numeric
 from blurfit.schema.schema import Schema
+from blurfit.wording import Language, Message
 from blurfit_server import Store
 from blurfit_server.service.administration import agreed_from
-from blurfit_server.service.answers import best_of, catalogue, told, translated
+from blurfit_server.service.answers import (
+    LONGEST_VALUE,
+    best_of,
+    catalogue,
+    language_of,
+    told,
+    translated,
+)
 from blurfit_server.service.app import Service
 from support.published import published
 
@@ -43,84 +55,160 @@ SPOKEN = (
     "service/limits.py",
     "store/arrivals.py",
     "agreement/mechanisms.py",
+    "schema/xlsforms.py",
 )
 SPOKEN_KINDS = {"agreement/mechanisms.py": ("OtherGroupError",), "protocol.py": ("Kind",)}
 # Of these modules only what is named here: databases, and the words of a survey.
 SPOKEN_IN_PART = {
+    "schema/imports.py": ("SurveyReader",),
     "agreement/terms.py": ("Database", "require_two", "refuse_unless_shareable"),
     "schema/columns.py": (
         *("Text", "_Texts", "About", "OnlyIf", "Wording", "_line", "refuse_harmful"),
     ),
 }
-UNSPOKEN = {  # for what no page sends, when a service is started, or the beginning of a sentence
-    "The collection {1}",
-    "Wave {1} {2}",
-    "Expected {1}={2} {3}.",
-    "Expected {1}: {2}.",
-    "{1} {2} needs blurfit {3}, and",  # when a distribution is imported
+UNSPOKEN = {  # for what no page sends, or when a service is started
+    "{distribution} {version} needs blurfit",
     "Expected the package",
     "Expected trusted proxy",
     "Expected a Submission or Submissions",
-    *("Expected name=", "There is a token for", "Expected one of {1}, not {2}."),  # `blurfit token`
+    *("Expected name=", "There is a token for", "Expected one of {known}, not"),  # `blurfit token`
 }
+# Rooms whose refusals a service can answer with: none is put together before it is raised.
+REACHED = (
+    *(
+        "agreement",
+        "learning",
+        "messages",
+        "model",
+        "proofs",
+        "schema",
+        "theory",
+    ),
+    *("data.py", "errors.py", "protocol.py", "service", "store"),
+)
+RAISED = ("Error", "Kind", "Message", "_refuse_unless")  # whose arguments are templates
+Field = tuple[str | None, str | None, str | None]
 
 
-def template(node: ast.expr) -> str:
-    """An f-string with {1}, {2} … where values are put in."""
-    if isinstance(node, ast.Constant):
-        return str(node.value)
-    parts, count = [], 0
-    for one in node.values if isinstance(node, ast.JoinedStr) else ():
-        count += not isinstance(one, ast.Constant)
-        parts.append(str(one.value) if isinstance(one, ast.Constant) else f"{{{count}}}")
-    return "".join(parts)
+def fields(template: str) -> set[Field]:
+    """The values of a template, with how they are formatted."""
+    return {tuple(one) for _, *one in Formatter().parse(template) if one[0] is not None}
 
 
-def refusals() -> Iterator[str]:
+def trees(name: str) -> Iterator[ast.Module]:
+    path = (SERVER if name.startswith(("service", "store")) else SOURCE) / name
+    for file in [path] if path.is_file() else sorted(path.rglob("*.py")):
+        yield ast.parse(file.read_text(encoding="utf-8"))
+
+
+def calls(tree: ast.AST, ends: tuple[str, ...] = RAISED) -> Iterator[ast.Call]:
+    for node in ast.walk(tree):
+        name = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
+        if name.endswith(ends) and not hasattr(builtins, name):
+            yield node
+
+
+def refusals() -> Iterator[tuple[str, bool]]:
+    """Templates, and whether values are put into them."""
     for name in (*SPOKEN, *SPOKEN_IN_PART):
-        tree = ast.parse(
-            ((SERVER if name.startswith(("service", "store")) else SOURCE) / name).read_text(
-                encoding="utf-8"
-            )
-        )
+        (tree,) = trees(name)
         if name in SPOKEN_IN_PART:
             chosen = SPOKEN_IN_PART[name]
             tree.body = [one for one in tree.body if getattr(one, "name", None) in chosen]
             assert len(tree.body) == len(chosen)
-        for node in ast.walk(tree):
-            kinds = SPOKEN_KINDS.get(name, ("Error", "Kind"))
-            if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(kinds):
-                yield from (found for one in node.args if " " in (found := template(one)))
+        for node in calls(tree, SPOKEN_KINDS.get(name, RAISED)):
+            for one in node.args:
+                if isinstance(one, ast.Constant) and " " in str(one.value):
+                    has_values = bool(node.keywords) or "_refuse_unless" in ast.unparse(node.func)
+                    yield str(one.value), has_values
 
 
-@pytest.mark.parametrize("english", sorted(set(refusals())))
-def test_every_refusal_has_german(english) -> None:
-    if any(english.startswith(one) for one in UNSPOKEN):
-        return
-    values = iter(range(1, 10))
-    text = re.sub(r"\{\d\}", lambda _: f"x{next(values)}", english)
-    found = translated(text, "de")
-    assert found is not None, f"add to sentences.de.po: {english!r}"
-    for one in re.findall(r"x\d", text):
-        assert one in found
+def german_of(english: str, has_values: bool) -> str:
+    german = catalogue("de").get(english)
+    assert german is not None, f"add to sentences.de.po: {english!r}"
+    if has_values:
+        assert fields(german) == fields(english)
+    return german
+
+
+@pytest.mark.parametrize(("english", "has_values"), sorted(set(refusals())))
+def test_every_refusal_has_german(english, has_values) -> None:
+    if not english.startswith(tuple(UNSPOKEN)) and re.search("[a-z]{2}", _text_of(english)):
+        german_of(english, has_values)
+
+
+def _text_of(template: str) -> str:
+    """The text between the values, without what is quoted from a command."""
+    return re.sub(r"\{.*?\}|`.*?`", "", template)
+
+
+@pytest.mark.parametrize("room", REACHED)
+def test_no_refusal_is_put_together_before_it_is_raised(room) -> None:
+    """Its template and its values would be lost, and no other language could render it."""
+    for tree in trees(room):
+        for node in calls(tree):
+            for one in node.args:
+                assert not isinstance(one, ast.JoinedStr | ast.BinOp), ast.unparse(node)
 
 
 def test_a_translation_says_the_same() -> None:
     """Each value is in it, nothing else is, and none of it is English still."""
     for english, german in catalogue("de").items():
-        assert set(re.findall(r"\{\d\}", german)) == set(re.findall(r"\{\d\}", english))
-        assert not ENGLISH.search(re.sub(r"`.*?`", "", german)), german
+        assert set(re.findall(r"\{.*?\}", german)) == set(re.findall(r"\{.*?\}", english)), german
+        assert not ENGLISH.search(_text_of(german)), german
         assert english.endswith(".") <= german.endswith(".")
 
 
 def test_what_cannot_be_had_together_has_german() -> None:
-    tree = ast.parse((SOURCE / "agreement" / "terms.py").read_text(encoding="utf-8"))
+    (tree,) = trees("agreement/terms.py")
     rules = next(one for one in ast.walk(tree) if getattr(one, "name", "") == "require_together")
-    pairs = [one.elts for one in ast.walk(rules) if isinstance(one, ast.Tuple)]
-    reasons = [f"Expected {words}" for pair in pairs if " " in (words := template(pair[-1]))]
+    last = [one.elts[-1] for one in ast.walk(rules) if isinstance(one, ast.Tuple)]
+    reasons = [one.value for one in last if isinstance(one, ast.Constant)]
     assert len(reasons) > 5
     for reason in reasons:
-        assert translated(reason, "de") is not None, f"add to sentences.de.po: {reason!r}"
+        german_of(reason, has_values=False)
+
+
+ANSWERED = "{method} {path}: see /openapi.json for what there is."
+LONG = "Nothing is promised. " * 190
+
+
+def test_the_cost_of_a_refusal_does_not_grow_with_what_a_stranger_sent() -> None:
+    """One look into the catalogue for each template, whatever the values look like."""
+
+    class Counted(dict[str, str]):
+        looks = 0
+
+        def get(self, *given: Any) -> Any:
+            self.looks += 1
+            return super().get(*given)
+
+    templates = Counted(catalogue("de"))
+    language = Language(templates, comma=True, longest=LONGEST_VALUE)
+    found = language.render(Message(ANSWERED, method="GET", path=LONG))
+    assert templates.looks == 1
+    assert LONG[:LONGEST_VALUE] + "…" in found
+    assert len(found) < 2 * LONGEST_VALUE
+
+
+def test_no_refusal_repeats_more_than_a_hundred_characters() -> None:
+    """In any language, and nothing that a terminal or a log would obey."""
+
+    async def ask(path: str, language: str) -> str:
+        with Store() as store:
+            transport = httpx.ASGITransport(app=Service(store))
+            async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+                answer = await client.get(path, headers={"accept-language": language})
+                assert 400 <= answer.status_code < 500
+                return answer.json()["detail"]
+
+    paths = ["/" + quote(LONG), "/%1B]0;owned%07", f"/collections/{quote('ä' * 3000)}"]
+    paths.append(f"/collections/{'0' * 64}/statement?format={quote(LONG)}")
+    for path in paths:
+        for language in ("de", "en"):
+            detail = asyncio.run(ask(path, language))
+            assert len(detail) < 500
+            assert detail.isprintable()
 
 
 def test_every_word_of_the_pages_has_german() -> None:
@@ -299,4 +387,5 @@ def test_an_administrator_is_refused_in_german(change) -> None:
     given = PROPOSAL | ({"schema": PROPOSAL["schema"] | about} if about else change)
     with pytest.raises(BlurfitError) as refused:
         agreed_from(json.dumps(given).encode())
-    assert not ENGLISH.search(told(str(refused.value), "de")), refused.value
+    german = language_of("de", LONGEST_VALUE).render(refused.value.message)
+    assert not ENGLISH.search(re.sub("`.*?`", "", german)), refused.value

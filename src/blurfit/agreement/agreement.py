@@ -118,20 +118,28 @@ class Fingerprinted(ABC):
         """Refuse to be another document than the one that is expected, if one is."""
         if expected is not None and not alike(expected, self.fingerprint):
             raise NotCertifiedError(
-                f"Expected {self.CALLED} with fingerprint {expected}, but this one has "
-                f"{self.fingerprint}: it is not the one that you were invited to."
+                "Expected {called} with fingerprint {expected}, but this one has "
+                "{fingerprint}: it is not the one that you were invited to.",
+                called=self.CALLED,
+                expected=expected,
+                fingerprint=self.fingerprint,
             )
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read what `to_dict` wrote. What it promises is not trusted: an agreement has `verify`."""
         if not isinstance(document, Mapping):
-            raise InvalidValueError(f"Expected {cls.CALLED}: an object with named fields.")
+            raise InvalidValueError(
+                "Expected {called}: an object with named fields.", called=cls.CALLED
+            )
         stated = {name: document.get(name) for name in cls.STATED}
         if _words(stated) != _words(cls.STATED):
             raise InvalidValueError(
-                f"Expected {_words(cls.STATED)}, and got {_words(stated)}. Is this {cls.CALLED}, "
-                "and of this version of blurfit?"
+                "Expected {words}, and got {words_2}. Is this {called}, "
+                "and of this version of blurfit?",
+                words=_words(cls.STATED),
+                words_2=_words(stated),
+                called=cls.CALLED,
             )
         try:
             msgspec.convert(document, cls.DOCUMENT)  # each value is of its type, as it is written
@@ -145,7 +153,7 @@ class Fingerprinted(ABC):
         ) as error:
             why = error if isinstance(error, msgspec.ValidationError) else repr(error)
             raise InvalidValueError(
-                f"Expected {cls.CALLED} as blurfit writes it: {why}."
+                "Expected {called} as blurfit writes it: {why}.", called=cls.CALLED, why=why
             ) from error
         return found
 
@@ -160,14 +168,19 @@ class Fingerprinted(ABC):
     def from_document(cls, document: Any) -> Self:
         """Read what `to_document` wrote; refuse a document whose fingerprint is not its own."""
         if not isinstance(document, dict):
-            raise InvalidValueError(f"Expected {cls.CALLED} in JSON: an object with named fields.")
+            raise InvalidValueError(
+                "Expected {called} in JSON: an object with named fields.", called=cls.CALLED
+            )
         fields = dict(document)
         stated = fields.pop("fingerprint", None)
         found = cls.from_dict(fields)
         if not isinstance(stated, str) or not alike(stated, found.fingerprint):
             raise InvalidValueError(
-                f"Expected fingerprint={stated!r} to be {found.fingerprint!r}: the text was "
-                f"changed after it was written. Ask for {cls.CALLED} again."
+                "Expected fingerprint={stated!r} to be {found_fingerprint!r}: the text was "
+                "changed after it was written. Ask for {called} again.",
+                stated=stated,
+                found_fingerprint=found.fingerprint,
+                called=cls.CALLED,
             )
         return found
 
@@ -199,8 +212,9 @@ def _made_of(kind: type[Fingerprinted], text: bytes) -> Fingerprinted:
     # only plain, finite values have a fingerprint, and one fingerprint has one text
     if found._canonical != text:
         raise InvalidValueError(
-            f"Expected {kind.CALLED} as blurfit writes it, and this one writes the same values "
-            "differently: other readers could take them for something else."
+            "Expected {called} as blurfit writes it, and this one writes the same values "
+            "differently: other readers could take them for something else.",
+            called=kind.CALLED,
         )
     return found
 
@@ -211,7 +225,9 @@ def _found_in(kind: type[Fingerprinted], text: str | bytes) -> Fingerprinted:
     try:
         document = read_json(text)
     except ValueError as error:
-        raise InvalidValueError(f"Expected {kind.CALLED} in JSON: {error}.") from error
+        raise InvalidValueError(
+            "Expected {called} in JSON: {error}.", called=kind.CALLED, error=error
+        ) from error
     return kind.from_document(document)
 
 
@@ -233,7 +249,7 @@ def alike(stated: object, fingerprint: str) -> bool:
     """Return whether two texts are one fingerprint; any text may be asked about."""
     if not isinstance(stated, str):
         raise InvalidValueError(
-            f"Expected fingerprint={stated!r} to be a text of 64 hexadecimal digits."
+            "Expected fingerprint={stated!r} to be a text of 64 hexadecimal digits.", stated=stated
         )
     return hmac.compare_digest(stated.encode(errors="surrogatepass"), fingerprint.encode())
 
@@ -241,8 +257,9 @@ def alike(stated: object, fingerprint: str) -> bool:
 def _refuse_beyond(digits: str) -> None:
     if abs(int(digits)) >= 2**53:
         raise InvalidValueError(
-            f"Expected every whole number to be below 2**53 = 9007199254740992, and got {digits}: "
-            "readers differ in what they make of larger ones. Choose larger units."
+            "Expected every whole number to be below 2**53 = 9007199254740992, and got {digits}: "
+            "readers differ in what they make of larger ones. Choose larger units.",
+            digits=digits,
         )
 
 
@@ -312,14 +329,15 @@ class Agreement(Fingerprinted):
         """
         if not isinstance(schema, Schema):
             raise InvalidValueError(
-                f"Expected a Schema, and got {type(schema).__name__}. From a file: "
-                "schema = Schema.from_toml(path)."
+                "Expected a Schema, and got {name}. From a file: schema = Schema.from_toml(path).",
+                name=type(schema).__name__,
             )
         chosen = Terms.of(**choices) if terms is None else terms
         if chosen.colluders:
             raise InvalidValueError(
-                f"Expected no colluders={chosen.colluders!r} without waves: quorum is the number "
-                "of honest people already, and more may be waited for."
+                "Expected no colluders={colluders!r} without waves: quorum is the number "
+                "of honest people already, and more may be waited for.",
+                colluders=chosen.colluders,
             )
         found = cls(**contract(schema, chosen))
         refuse_unless_blurrable(found.parts)
@@ -462,8 +480,10 @@ class Agreement(Fingerprinted):
         """Refuse any other agreement."""
         if agreement.fingerprint != self.fingerprint:
             raise NotCertifiedError(
-                f"Expected the agreement {self.fingerprint}, and got {agreement.fingerprint}. Send "
-                "nothing under it."
+                "Expected the agreement {fingerprint}, and got {agreement_fingerprint}. Send "
+                "nothing under it.",
+                fingerprint=self.fingerprint,
+                agreement_fingerprint=agreement.fingerprint,
             )
 
     # ---- what is sent
@@ -522,8 +542,9 @@ class Agreement(Fingerprinted):
             raise
         except (ArithmeticError, AttributeError, TypeError, ValueError) as error:
             raise InvalidValueError(
-                f"Expected numbers and words as blurfit writes them: {error}. Do not send anything "
-                "under this agreement."
+                "Expected numbers and words as blurfit writes them: {error}. Do not send anything "
+                "under this agreement.",
+                error=error,
             ) from error
 
     # ---- files
@@ -578,16 +599,20 @@ def require_kept(agreement: "Agreement") -> None:
         agreement.wave.verify()
         if agreement.honest > agreement.quorum:
             raise NotCertifiedError(
-                f"Expected noise for at most the {agreement.quorum} people that the wave waits "
-                f"for, and it is sized for {agreement.honest} honest ones."
+                "Expected noise for at most the {quorum} people that the wave waits "
+                "for, and it is sized for {honest} honest ones.",
+                quorum=agreement.quorum,
+                honest=agreement.honest,
             )
     require_enough(agreement)
     refuse_unless_blurrable(agreement.parts)
     if agreement.database_noise and agreement.database_ratios.max() > MOST_RATIO:
         raise InfeasibleError(
-            f"Expected the database's noise to have at most {MOST_RATIO:g} steps, and it has "
-            f"{agreement.database_ratios.max():.4g}: choose a less extreme promise, or a smaller "
-            "quorum."
+            "Expected the database's noise to have at most {most_ratio:g} steps, and it has "
+            "{max:.4g}: choose a less extreme promise, or a smaller "
+            "quorum.",
+            most_ratio=MOST_RATIO,
+            max=agreement.database_ratios.max(),
         )
     if agreement.proofs:
         _ = agreement.proving  # is refused where it could prove nothing
@@ -600,14 +625,19 @@ def refuse_unless_blurrable(parts: tuple[NumberRun, ...]) -> None:
     for part in parts:
         if not part.bound < 2.0**51 * part.step:
             raise InfeasibleError(
-                f"Expected numbers of fewer than 2**51 steps, and one may have "
-                f"{part.bound / part.step:.4g}: the noise is too small for numbers of this size. "
-                "Choose a smaller epsilon, or a smaller quorum."
+                "Expected numbers of fewer than 2**51 steps, and one may have "
+                "{bound:.4g}: the noise is too small for numbers of this size. "
+                "Choose a smaller epsilon, or a smaller quorum.",
+                bound=part.bound / part.step,
             )
         ratios = part.deviations / part.step
         if not (ratios.min() >= LEAST_RATIO and ratios.max() <= MOST_RATIO):
             raise InfeasibleError(
-                f"Expected noise between {LEAST_RATIO:g} and {MOST_RATIO:g} steps, and got "
-                f"{ratios.min():.4g} to {ratios.max():.4g}: nobody could draw it exactly. Choose "
-                "a less extreme promise."
+                "Expected noise between {least_ratio:g} and {most_ratio:g} steps, and got "
+                "{min:.4g} to {max:.4g}: nobody could draw it exactly. Choose "
+                "a less extreme promise.",
+                least_ratio=LEAST_RATIO,
+                most_ratio=MOST_RATIO,
+                min=ratios.min(),
+                max=ratios.max(),
             )

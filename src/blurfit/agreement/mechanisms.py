@@ -176,16 +176,22 @@ class Wave:
         whole(number=self.number, **{f"people[{at}]": one for at, one in enumerate(self.people)})
         if self.number > len(self.people):
             raise InvalidValueError(
-                f"Expected wave {self.number} to be one of the {len(self.people)} of its plan."
+                "Expected wave {number} to be one of the {people_count} of its plan.",
+                number=self.number,
+                people_count=len(self.people),
             )
         for mark in (self.plan, *self.follows):
             if not isinstance(mark, str) or not re.fullmatch("[0-9a-f]{64}", mark):
-                raise InvalidValueError(f"Expected {mark!r} to be 64 hexadecimal digits.")
+                raise InvalidValueError("Expected {mark!r} to be 64 hexadecimal digits.", mark=mark)
         if len(self.follows) != self.number - 1 or (self.chart is None) != (self.number == 1):
             raise InvalidValueError(
-                f"Expected wave {self.number} to follow {self.number - 1} releases, with a map "
+                "Expected wave {number} to follow {number_2} releases, with a map "
                 "unless it is the first, and got "
-                f"{len(self.follows)} releases and {'no' if self.chart is None else 'a'} map."
+                "{follows_count} releases and {words} map.",
+                number=self.number,
+                number_2=self.number - 1,
+                follows_count=len(self.follows),
+                words="no" if self.chart is None else "a",
             )
         if self.chart is not None:
             map_from_dict(self.chart.to_dict())
@@ -217,15 +223,21 @@ def require_group(wave: Wave, groups: Sequence[int]) -> None:
     other = next((one for one in groups if one != wave.number), wave.number)
     if other > wave.number:
         raise OtherGroupError(
-            f"Group {wave.number} of {len(wave.people)} is asked now, and the lot has put you into "
-            f"group {other}, which comes later. Nothing was kept. Come back with the same "
-            f"invitation when group {other} is asked."
+            "Group {wave_number} of {people_count} is asked now, and the lot has put you into "
+            "group {other}, which comes later. Nothing was kept. Come back with the same "
+            "invitation when group {other} is asked.",
+            wave_number=wave.number,
+            people_count=len(wave.people),
+            other=other,
         )
     if other < wave.number:
         raise OtherGroupError(
-            f"Group {wave.number} of {len(wave.people)} is asked now, and the lot had put you into "
-            f"group {other}, which is complete. Nothing was kept, and nobody can change groups. "
-            "Thank you for coming."
+            "Group {wave_number} of {people_count} is asked now, and the lot had put you into "
+            "group {other}, which is complete. Nothing was kept, and nobody can change groups. "
+            "Thank you for coming.",
+            wave_number=wave.number,
+            people_count=len(wave.people),
+            other=other,
         )
 
 
@@ -265,20 +277,23 @@ def task_of(schema: Schema, *, counts: bool = False) -> Task:
     target = schema.target
     if isinstance(target, TimeToEvent):
         raise InvalidValueError(
-            f"Expected a number or a label as the target of waves, and {target.name!r} is a time "
-            "to an event: collect it in one wave."
+            "Expected a number or a label as the target of waves, and {target_name!r} is a time "
+            "to an event: collect it in one wave.",
+            target_name=target.name,
         )
     if isinstance(target, Categorical):
         raise InvalidValueError(
-            f"Expected a number or a label as the target of waves, and {target.name!r} has "
-            "classes: collect them in one wave, or plan a label for each."
+            "Expected a number or a label as the target of waves, and {target_name!r} has "
+            "classes: collect them in one wave, or plan a label for each.",
+            target_name=target.name,
         )
     if not counts:
         return "number" if isinstance(target, Numeric) else "label"
     if not isinstance(target, Numeric) or target.lower != 0:
         raise InvalidValueError(
-            f"Expected a number with lower bound 0 as a target of counts, and got {target.name!r}: "
-            "state lower=0, and the largest count as upper."
+            "Expected a number with lower bound 0 as a target of counts, and got {target_name!r}: "
+            "state lower=0, and the largest count as upper.",
+            target_name=target.name,
         )
     return "count"
 
@@ -290,12 +305,16 @@ def _refuse_other_targets(chart: maps.Announced, schema: Schema) -> None:
         task_of(schema, counts=True)
         if isinstance(target, Numeric) and loss.count_bound != target.upper:
             raise InvalidValueError(
-                f"Expected count_bound={loss.count_bound!r} to be {target.upper!r}, the schema's "
-                f"largest {target.name!r}."
+                "Expected count_bound={count_bound!r} to be {upper!r}, the schema's "
+                "largest {target_name!r}.",
+                count_bound=loss.count_bound,
+                upper=target.upper,
+                target_name=target.name,
             )
     elif task_of(schema) != "label" and loss is not None:
         raise InvalidValueError(
-            f"Expected a label as the target of a logistic map, and got {target.name!r}."
+            "Expected a label as the target of a logistic map, and got {target_name!r}.",
+            target_name=target.name,
         )
 
 
@@ -314,19 +333,26 @@ _OWN = {
 def map_from_dict(entry: Mapping[str, Any]) -> maps.Announced:
     """Read the map of an agreement, and check it before any record is read."""
     if not isinstance(entry, Mapping):
-        raise InvalidValueError(f"Expected a map to be a dict, got {type(entry).__name__}.")
+        raise InvalidValueError(
+            "Expected a map to be a dict, got {name}.", name=type(entry).__name__
+        )
     kind = entry.get("kind")
     one_of(tuple(_OWN), kind=kind)
     expected = _COMMON | _OWN[str(kind)]
     if set(entry) != expected:
         raise InvalidValueError(
-            f"Expected a {kind} map to have {sorted(expected)}, got {sorted(entry)}."
+            "Expected a {kind} map to have {expected}, got {entry}.",
+            kind=kind,
+            expected=sorted(expected),
+            entry=sorted(entry),
         )
     whitening = maps.Whitening.from_dict(entry)
     if kind == "residual":
         weights = entry["weights"]
         if not isinstance(weights, list) or len(weights) != 3:
-            raise InvalidValueError(f"Expected weights={weights!r} to be [c, a, b].")
+            raise InvalidValueError(
+                "Expected weights={weights!r} to be [c, a, b].", weights=weights
+            )
         c, a, b = weights
         reach = entry["radius"], entry["scale"], entry["bound"]
         return maps.ResidualMap(whitening, *reach, c, a, b, entry["robust"], entry["stride"])
@@ -485,8 +511,9 @@ def _coded(schema: Schema, inner: JointForm, agreed: Any, at: dict[str, int]) ->
         one = _asked(schema, agreed.groups, "groups")
         if not isinstance(one, Categorical) or isinstance(one, Curve):
             raise InvalidValueError(
-                f"Expected groups={agreed.groups!r} to be a question with levels: of a yes/no "
-                "declare a categorical one, of a number Bands."
+                "Expected groups={groups!r} to be a question with levels: of a yes/no "
+                "declare a categorical one, of a number Bands.",
+                groups=agreed.groups,
             )
         places, labels = tuple(at[name] for name in one.columns), one.columns
         code = Code.overlapping(len(places), agreed.overlap)
@@ -501,16 +528,19 @@ def _weighting(schema: Schema, agreed: Any, at: dict[str, int]) -> Weighting | N
     if not agreed.factors:
         if not isinstance(one, Numeric) or one.optional or one.lower != 0:
             raise InvalidValueError(
-                f"Expected weighting={agreed.weighting!r} to be a number with lower bound 0 that "
-                "everybody says, which is divided by its upper bound; or factors for its levels."
+                "Expected weighting={weighting!r} to be a number with lower bound 0 that "
+                "everybody says, which is divided by its upper bound; or factors for its levels.",
+                weighting=agreed.weighting,
             )
         return Weighting((at[one.name],))
     given, named = dict(agreed.factors), [level for level, _ in agreed.factors]
     levels = () if isinstance(one, Curve) else getattr(one, "answers", ())
     if not levels or sorted(named) != sorted(levels):
         raise InvalidValueError(
-            f"Expected one factor for each level of weighting={agreed.weighting!r}, and got some "
-            f"for {listed(named)}."
+            "Expected one factor for each level of weighting={weighting!r}, and got some "
+            "for {listed}.",
+            weighting=agreed.weighting,
+            listed=listed(named),
         )
     places = tuple(at[name] for name in one.columns)
     return Weighting(places, tuple(float(given[level]) for level in levels))
@@ -521,8 +551,10 @@ def _asked(schema: Schema, name: str, term: str) -> Any:
     found = next((one for one in schema.features if one.name == name), None)
     if found is None:
         raise InvalidValueError(
-            f"Expected {term}={name!r} to be one of the features "
-            f"{listed(one.name for one in schema.features)}."
+            "Expected {term}={name!r} to be one of the features {listed}.",
+            term=term,
+            name=name,
+            listed=listed(one.name for one in schema.features),
         )
     return found
 

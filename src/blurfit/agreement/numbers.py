@@ -117,9 +117,11 @@ class Grid(Struct, frozen=True, forbid_unknown_fields=True):
         fits = math.frexp(step)[0] == 0.5 and most / 2 * (1 - BEYOND) < step <= most * (1 + BEYOND)
         if not (fits and step == self.linear == self.dither):
             raise NotCertifiedError(
-                f"Expected a grid of a power of two, at most {most} and not far below, which "
-                f"follows from the noise, but {self} is stated. Do not send anything under this "
-                "agreement."
+                "Expected a grid of a power of two, at most {most} and not far below, which "
+                "follows from the noise, but {self} is stated. Do not send anything under this "
+                "agreement.",
+                most=most,
+                self=self,
             )
 
 
@@ -236,8 +238,9 @@ class PublicWeights:
             missing = {one.name for one in asked} ^ set(terms.weights)
             if missing:
                 raise InvalidValueError(
-                    f"Expected weights for each of {listed(one.name for one in asked)}, and no "
-                    f"others; {listed(sorted(missing))} differ."
+                    "Expected weights for each of {listed}, and no others; {listed_2} differ.",
+                    listed=listed(one.name for one in asked),
+                    listed_2=listed(sorted(missing)),
                 )
             columns = tuple(float(terms.weights[one.name]) for one in asked)
             size = math.sqrt(math.fsum(weight**2 for weight in columns))
@@ -252,8 +255,11 @@ class PublicWeights:
             positive(weight=weight)
             if not _LEAST_WEIGHT <= weight <= _LARGEST_WEIGHT:
                 raise InvalidValueError(
-                    f"Expected weight={weight!r} between {_LEAST_WEIGHT:g} and "
-                    f"{_LARGEST_WEIGHT:g}: only their ratios matter."
+                    "Expected weight={weight!r} between {least_weight:g} and "
+                    "{largest_weight:g}: only their ratios matter.",
+                    weight=weight,
+                    least_weight=_LEAST_WEIGHT,
+                    largest_weight=_LARGEST_WEIGHT,
                 )
 
     def to_dict(self, asked: Sequence[Question]) -> dict[str, float]:
@@ -267,7 +273,9 @@ class PublicWeights:
         names = [INTERCEPT, *(one.name for one in asked)]
         if set(weights) != set(names):
             raise InvalidValueError(
-                f"Expected a weight for each of {listed(names)}, and got {listed(weights)}."
+                "Expected a weight for each of {listed}, and got {listed_2}.",
+                listed=listed(names),
+                listed_2=listed(weights),
             )
         constant, *columns = (weights[name] for name in names)
         return cls(constant, tuple(columns))
@@ -348,9 +356,10 @@ class Proving:
         (part,), (radius,) = agreement.parts, radii(agreement)
         if refusal_probability(agreement) < _LEAST_PROBABILITY:
             raise InfeasibleError(
-                f"Expected no proofs with epsilon={agreement.epsilon:g}: with so large an "
+                "Expected no proofs with epsilon={epsilon:g}: with so large an "
                 "epsilon nothing can be refused for its length. Choose a smaller epsilon, or "
-                "propose the agreement with proofs=False."
+                "propose the agreement with proofs=False.",
+                epsilon=agreement.epsilon,
             )
         doubt = _DOUBT if proposed else _DOUBT_OF_READERS
         reach, scale = _rounded(radius / part.step, doubt), 1
@@ -366,8 +375,10 @@ class Proving:
         )
         if found.soundness > SOUNDNESS:
             raise InfeasibleError(
-                f"Expected fewer numbers than {circuit.length} with proofs: a lie could be "
-                f"believed with probability 2**{found.soundness:.1f}. Ask fewer questions."
+                "Expected fewer numbers than {length} with proofs: a lie could be "
+                "believed with probability 2**{soundness:.1f}. Ask fewer questions.",
+                length=circuit.length,
+                soundness=found.soundness,
             )
         return found
 
@@ -399,8 +410,9 @@ def _rounded(reach: float, doubt: float) -> int:
     units = reach / unit
     if abs(units - round(units)) < doubt:
         raise InfeasibleError(
-            f"Expected a radius that every computer rounds alike, and {reach!r} steps is too close "
-            "to where that changes. Propose the agreement with a quorum that is larger by one."
+            "Expected a radius that every computer rounds alike, and {reach!r} steps is too close "
+            "to where that changes. Propose the agreement with a quorum that is larger by one.",
+            reach=reach,
         )
     return math.ceil(units) * unit
 

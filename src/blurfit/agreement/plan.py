@@ -61,6 +61,7 @@ from blurfit.theory import gaussian, planning
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.maps import Announced
 from blurfit.theory.moments import BEYOND, ModelGuarantee, MomentCalibration, Neighbours, at_most
+from blurfit.wording import Series
 
 RULE = 1  # of how a map follows from releases: `blurfit.learning.waves`
 _TERMS = (
@@ -130,8 +131,10 @@ class Plan(Fingerprinted):
         whole(**{f"quorums[{place}]": one for place, one in enumerate(self.quorums)})
         if len(self.quorums) != len(self.kinds) or sum(self.quorums) != self.terms.quorum:
             raise InvalidValueError(
-                f"Expected a quorum for each of {self.kinds}, with a sum of {self.terms.quorum}, "
-                f"and got {self.quorums}."
+                "Expected a quorum for each of {kinds}, with a sum of {quorum}, and got {quorums}.",
+                kinds=self.kinds,
+                quorum=self.terms.quorum,
+                quorums=self.quorums,
             )
         if self.terms.colluders is None:
             raise InvalidValueError("Expected a share of colluders, such as 0.1.")
@@ -142,15 +145,18 @@ class Plan(Fingerprinted):
         refuse_repeats(self.schema)
         if task_of(self.schema, counts=self.task == "count") != self.task:
             raise InvalidValueError(
-                f"Expected task={self.task!r} to suit the target {self.schema.target.name!r}."
+                "Expected task={task!r} to suit the target {target_name!r}.",
+                task=self.task,
+                target_name=self.schema.target.name,
             )
         shares = [one / self.terms.quorum for one in self.quorums]
         stages = tuple(map(planning.Stage, self.kinds, shares))
         planning.Stages(self.task, stages)  # refuses kinds in another order
         if wrong := self._broken(self.calibration, 0):
             raise NotCertifiedError(
-                f"Expected what the plan promises of its first wave too, and the first wave's "
-                f"{', '.join(wrong)} differs. Do not rely on this plan; make a new one."
+                "Expected what the plan promises of its first wave too, and the first wave's "
+                "{wrong} differs. Do not rely on this plan; make a new one.",
+                wrong=Series(wrong),
             )
 
     @classmethod
@@ -267,7 +273,8 @@ class Plan(Fingerprinted):
         """Return the agreement of the wave after these releases, to be announced with this map."""
         if len(follows) >= len(self):
             raise InvalidValueError(
-                f"Expected fewer than {len(self)} releases: the plan has no wave after them."
+                "Expected fewer than {self_count} releases: the plan has no wave after them.",
+                self_count=len(self),
             )
         wave = Wave(self.fingerprint, len(follows) + 1, self.quorums, follows, chart)
         wave.verify()
@@ -365,7 +372,9 @@ def read_agreed(text: str | bytes) -> Agreed:
     try:
         document = read_json(text)
     except ValueError as error:
-        raise InvalidValueError(f"Expected an agreement or a plan in JSON: {error}.") from error
+        raise InvalidValueError(
+            "Expected an agreement or a plan in JSON: {error}.", error=error
+        ) from error
     of_plan = isinstance(document, dict) and document.get("format") == Plan.STATED["format"]
     return (Plan if of_plan else Agreement).from_json(text)
 
@@ -384,20 +393,26 @@ def _require_wave(plan: Plan, agreement: Agreement) -> None:
     wave = agreement.wave
     if wave is None or not alike(wave.plan, plan.fingerprint):
         raise NotCertifiedError(
-            f"Expected an agreement of the plan {plan.fingerprint}, and this one belongs to "
-            f"{None if wave is None else wave.plan}. Send nothing under it."
+            "Expected an agreement of the plan {plan_fingerprint}, and this one belongs to "
+            "{words}. Send nothing under it.",
+            plan_fingerprint=plan.fingerprint,
+            words=None if wave is None else wave.plan,
         )
     if not 1 <= wave.number <= len(plan):
         raise NotCertifiedError(
-            f"Expected one of the plan's {len(plan)} waves, and got wave {wave.number}."
+            "Expected one of the plan's {plan_count} waves, and got wave {wave_number}.",
+            plan_count=len(plan),
+            wave_number=wave.number,
         )
     wrong = plan._differences(agreement, wave.number - 1)
     if wave.number == 1 and agreement.fingerprint != plan.first().fingerprint:
         wrong.append("text")
     if wrong:
         raise NotCertifiedError(
-            f"Expected what the plan states in wave {wave.number}, and the agreement's "
-            f"{', '.join(wrong)} differs. Send nothing under it."
+            "Expected what the plan states in wave {wave_number}, and the agreement's "
+            "{wrong} differs. Send nothing under it.",
+            wave_number=wave.number,
+            wrong=Series(wrong),
         )
 
 

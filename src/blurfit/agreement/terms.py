@@ -24,6 +24,7 @@ from msgspec import Meta, Struct
 
 from blurfit import errors
 from blurfit.theory.moments import NEIGHBOURS, Neighbours
+from blurfit.wording import Series
 
 if TYPE_CHECKING:
     from blurfit.agreement.agreement import Agreement
@@ -55,18 +56,21 @@ class Database(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=Tr
     def __post_init__(self) -> None:
         if not (isinstance(self.name, str) and 0 < len(self.name.strip()) <= _LARGEST_NAME):
             raise errors.InvalidValueError(
-                f"Expected name={self.name!r} to say who runs a database, in 1 to {_LARGEST_NAME} "
-                "characters."
+                "Expected name={name!r} to say who runs a database, in 1 to {largest_name} "
+                "characters.",
+                name=self.name,
+                largest_name=_LARGEST_NAME,
             )
         if not self.name.isprintable() or self.name != self.name.strip():
             raise errors.InvalidValueError(
-                f"Expected name={self.name!r} to be one line without spaces around it."
+                "Expected name={name!r} to be one line without spaces around it.", name=self.name
             )
         if not isinstance(self.url, str) or not _is_origin(self.url):
             raise errors.InvalidValueError(
-                f"Expected url={self.url!r} to be an origin such as https://first.example: https, "
+                "Expected url={url!r} to be an origin such as https://first.example: https, "
                 "a host in lower case and perhaps a port (http only for this machine itself). "
-                "Otherwise somebody who listens on the way could put the shares together."
+                "Otherwise somebody who listens on the way could put the shares together.",
+                url=self.url,
             )
         if self.key is not None:
             from blurfit.messages.submissions import require_key
@@ -80,8 +84,9 @@ def require_two(databases: Sequence[Database]) -> None:
     if not len(databases) == len(names) == len(urls) == 2:
         raise errors.InvalidValueError(
             "Expected two databases of different names and addresses, and got "
-            f"{[(one.name, one.url) for one in databases]}: whoever has both shares has "
-            "the blurred record."
+            "{databases}: whoever has both shares has "
+            "the blurred record.",
+            databases=[(one.name, one.url) for one in databases],
         )
     keys = [one.key for one in databases]
     if keys != [None, None] and (None in keys or keys[0] == keys[1]):
@@ -108,15 +113,19 @@ def refuse_unless_shareable(
         least *= calibration.quorum**0.5
     if least < LEAST_NOISE * step:
         raise errors.InfeasibleError(
-            f"Expected the noise {least:.4g} to span {LEAST_NOISE:g} steps of {step:.4g}. Propose "
-            "the agreement again: its grid is too coarse for sharing."
+            "Expected the noise {least:.4g} to span {least_noise:g} steps of {step:.4g}. Propose "
+            "the agreement again: its grid is too coarse for sharing.",
+            least=least,
+            least_noise=LEAST_NOISE,
+            step=step,
         )
     largest = largest_steps(calibration, grid, scale)
     if largest * MOST_CONTRIBUTORS >= 2.0**63:
         raise errors.InfeasibleError(
             "Expected a blurred number to stay below 2**31 steps, so that 2**32 contributors "
-            f"cannot overflow, but it may have {largest:.4g}: the noise is too large for its grid. "
-            "Leave local_epsilon out, or raise it: neither of the two sees a submission anyway."
+            "cannot overflow, but it may have {largest:.4g}: the noise is too large for its grid. "
+            "Leave local_epsilon out, or raise it: neither of the two sees a submission anyway.",
+            largest=largest,
         )
 
 
@@ -159,16 +168,22 @@ def require_rules(agreed: Any, *, waves: bool = False) -> None:
     for name in ("database_noise", "diaries", "proofs"):
         value = getattr(agreed, name)
         if type(value) is not bool and (name, value) != ("proofs", None):
-            raise errors.InvalidValueError(f"Expected {name}={value!r} to be true or false.")
+            raise errors.InvalidValueError(
+                "Expected {name}={value!r} to be true or false.", name=name, value=value
+            )
     if agreed.delta < LEAST_DELTA:
         raise errors.InvalidValueError(
-            f"Expected delta={agreed.delta!r} to be at least {LEAST_DELTA:g}: noise from a "
-            "cipher's bits cannot promise less."
+            "Expected delta={delta!r} to be at least {least_delta:g}: noise from a "
+            "cipher's bits cannot promise less.",
+            delta=agreed.delta,
+            least_delta=LEAST_DELTA,
         )
     if agreed.database_noise and agreed.epsilon > MOST_EPSILON_BEHIND_NOISE:
         raise errors.InvalidValueError(
-            f"Expected epsilon={agreed.epsilon!r} to be at most {MOST_EPSILON_BEHIND_NOISE:g} with "
-            "database_noise: a larger one promises nothing that noise could keep."
+            "Expected epsilon={epsilon!r} to be at most {most_epsilon_behind_noise:g} with "
+            "database_noise: a larger one promises nothing that noise could keep.",
+            epsilon=agreed.epsilon,
+            most_epsilon_behind_noise=MOST_EPSILON_BEHIND_NOISE,
         )
     if agreed.databases:
         require_two(agreed.databases)
@@ -191,60 +206,61 @@ def require_together(
     for together, reason in (
         (
             proofs and not agreed.databases,
-            "two databases with proofs=True: one database sees how long a submission is.",
+            "Expected two databases with proofs=True: one database sees how long a submission is.",
         ),
         (
             proofs and waves,
-            "no proofs with waves: between two databases they exist for one wave alone, so far. "
-            "Propose one wave, or leave proofs out: then nothing limits what one contributor who "
-            "lies can do to the model.",
+            "Expected no proofs with waves: between two databases they exist for one wave alone, "
+            "so far. Propose one wave, or leave proofs out: then nothing limits what one "
+            "contributor who lies can do to the model.",
         ),
         (
             exits and agreed.groups is not None,
-            "no groups with a time to an event as the target: curves by group follow from "
-            "features.",
+            "Expected no groups with a time to an event as the target: curves by group follow "
+            "from features.",
         ),
         (
             exits and agreed.weighting is not None,
-            "no weighting with a time to an event as the target.",
+            "Expected no weighting with a time to an event as the target.",
         ),
         (
             exits and proofs,
-            "no proofs with a time to an event as the target: they are about products of answers.",
+            "Expected no proofs with a time to an event as the target: they are about products of "
+            "answers.",
         ),
         (
             exits and getattr(agreed, "wave", None) is not None,
-            "one wave for a time to an event as the target: additive hazards, curves and tests "
-            "follow from it.",
+            "Expected one wave for a time to an event as the target: additive hazards, curves and "
+            "tests follow from it.",
         ),
         (
             exits and served and agreed.diaries,
-            "no diaries with a time to an event at a service: its page asks for one exit. Collect "
-            "several spells of a person in files (`blurfit contribute --person`).",
+            "Expected no diaries with a time to an event at a service: its page asks for one "
+            "exit. Collect several spells of a person in files (`blurfit contribute --person`).",
         ),
         (
             coded and waves,
-            "no groups and no weighting with waves: a wave's map is for everybody alike, and says "
-            "nothing of groups or weights. Propose one wave.",
+            "Expected no groups and no weighting with waves: a wave's map is for everybody alike, "
+            "and says nothing of groups or weights. Propose one wave.",
         ),
         (
             agreed.overlap != 0 and agreed.groups is None,
-            "groups with overlap: it is how far their codes overlap.",
+            "Expected groups with overlap: it is how far their codes overlap.",
         ),
         (
             agreed.factors and agreed.weighting is None,
-            "weighting with factors: it names the question whose levels they belong to.",
+            "Expected weighting with factors: it names the question whose levels they belong to.",
         ),
     ):
         if together:
-            raise errors.InfeasibleError(f"Expected {reason}")
+            raise errors.InfeasibleError(reason)
 
 
 def _require_signing_keys(keys: Any, *, databases: tuple[Database, ...]) -> None:
     """Refuse what are no public keys, and more or fewer of them than databases that sign."""
     if not isinstance(keys, tuple | list):  # null would be a second text for none
         raise errors.InvalidValueError(
-            f"Expected signing_keys={keys!r} to be a list of public keys."
+            "Expected signing_keys={keys!r} to be a list of public keys.", keys=keys
         )
     if not keys:
         return
@@ -255,8 +271,10 @@ def _require_signing_keys(keys: Any, *, databases: tuple[Database, ...]) -> None
     wanted = max(1, len(databases))
     if len(set(keys)) != len(keys) or len(keys) != wanted:
         raise errors.InvalidValueError(
-            f"Expected {wanted} different signing_keys, one for each database in their order, and "
-            f"got {len(keys)}."
+            "Expected {wanted} different signing_keys, one for each database in their order, and "
+            "got {keys_count}.",
+            wanted=wanted,
+            keys_count=len(keys),
         )
 
 
@@ -406,7 +424,8 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         errors.whole(quorum=self.quorum)
         if self.quorum >= 2**53:
             raise errors.InvalidValueError(
-                f"Expected quorum={self.quorum} below 2**53, which every party can represent."
+                "Expected quorum={quorum} below 2**53, which every party can represent.",
+                quorum=self.quorum,
             )
         errors.one_of(NEIGHBOURS, neighbours=self.neighbours)
         for name in ("local_epsilon", "local_delta", "constant"):
@@ -415,7 +434,9 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         require_rules(self)
         if self.colluders is not None and not 0 <= self.colluders <= MOST_COLLUDERS:
             raise errors.InvalidValueError(
-                f"Expected colluders={self.colluders!r} to be a share from 0 to {MOST_COLLUDERS}."
+                "Expected colluders={colluders!r} to be a share from 0 to {most_colluders}.",
+                colluders=self.colluders,
+                most_colluders=MOST_COLLUDERS,
             )
 
     @classmethod
@@ -434,7 +455,9 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             return cls(**plain)
         except TypeError as error:
             raise errors.InvalidValueError(
-                f"Expected terms among {', '.join(cls.__struct_fields__)}: {error}."
+                "Expected terms among {struct_fields}: {error}.",
+                struct_fields=Series(cls.__struct_fields__),
+                error=error,
             ) from error
 
     @property

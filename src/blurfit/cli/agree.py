@@ -14,6 +14,7 @@ defaults.
 """
 
 import json
+import shlex
 import sys
 import tomllib
 from collections.abc import Collection
@@ -31,6 +32,7 @@ from blurfit.agreement.terms import TERMS, Terms, require_together
 from blurfit.cli import _common as common
 from blurfit.cli._common import Answer, ExistingFile, NewFile, Out, Together, command
 from blurfit.errors import InfeasibleError, InvalidValueError
+from blurfit.wording import Message
 
 if TYPE_CHECKING:
     from blurfit.schema.imports import Imported
@@ -266,8 +268,7 @@ def init(
         from_: What exists already: a table of people (.csv, .xlsx, .parquet), an XLSForm (.xlsx), a
             Table Schema or a Data Package (.json).
         target: With --from: the question to predict.
-        bounds (NAME LOWEST HIGHEST): With --from a table: what a number can be, known before anyone
-            answers.
+        bounds (NAME LOWEST HIGHEST): With --from: what a number can be, known beforehand.
         levels (NAME A,B,…): With --from a table: all choices that a question has.
     """
     schema, people = folder / "schema.toml", folder / "people.csv"
@@ -313,11 +314,17 @@ def _from_existing(
     bounds: dict[str, tuple[float, float]],
     levels: dict[str, str],
 ) -> Answer:
-    from blurfit.schema.imports import from_table_schema, from_xlsform, is_xlsform, to_toml
+    from blurfit.schema.imports import from_table_schema, to_toml
+    from blurfit.schema.xlsforms import from_xlsform, is_xlsform
 
     kind = source.suffix.lower()
-    if kind in (".xlsx", ".xlsm") and is_xlsform(source):
-        found = from_xlsform(source, target)
+    is_form = kind in (".xlsx", ".xlsm") and is_xlsform(source)
+    if levels and (is_form or kind == ".json"):
+        raise InvalidValueError(
+            f"`--levels` cannot be combined with {source.name!r}, which says which choices it has."
+        )
+    if is_form:
+        found = from_xlsform(source, target, bounds=bounds)
     elif kind == ".json":
         try:
             document = json.loads(source.read_bytes())
@@ -325,7 +332,7 @@ def _from_existing(
             raise InvalidValueError(
                 f"Expected {str(source)!r} to be a Table Schema in JSON: {error}."
             ) from error
-        found = from_table_schema(document, target)
+        found = from_table_schema(document, target, bounds)
     else:
         found = _from_table(source, target, bounds, levels)
     schema.parent.mkdir(parents=True, exist_ok=True)
@@ -340,6 +347,13 @@ def _from_existing(
     )
 
 
+_LEFT_OUT = {
+    "text": "which is text.",
+    "identifier": "whose numbers name people. With --bounds it is a number.",
+    "date": "which has dates. Ask for years instead, as a number.",
+}
+
+
 def _from_table(
     source: Path, target: str | None, bounds: dict[str, tuple[float, float]], levels: dict[str, str]
 ) -> "Imported":
@@ -347,7 +361,8 @@ def _from_table(
     from blurfit.schema.columns import About
     from blurfit.schema.imports import SurveyReader, TableGlance
 
-    glance, reading = TableGlance.at(source), SurveyReader(f"The table {source.name!r}")
+    glance = TableGlance.at(source)
+    reading = SurveyReader(f"The table {source.name!r}", bounds=dict(bounds))
     talks = sys.stdin.isatty()
     if talks:
         click.echo(
@@ -355,25 +370,36 @@ def _from_table(
             "give what is known before anyone answers. Enter alone leaves a column out.",
             err=True,
         )
+    flags: list[str] = []  # that are missing
     for name, kind in glance.kinds.items():
         unsaid = name in glance.gaps and name != target
+        typed = shlex.quote(name)
+        if kind in _LEFT_OUT and name not in (*bounds, *levels, target):
+            why = _LEFT_OUT[kind]
+            reading.notes.append(Message("Left out: {name!r}, {why}", name=name, why=why))
+            continue
         if kind == "yes or no":
             reading.columns.append(bf.Binary(name, unsaid))
-        elif kind == "number" or name in bounds:
-            found = bounds.get(name) or (_ask_bounds(name) if talks else None)
+        elif kind in ("number", "identifier", "date") or name in bounds:
+            found = reading.bounds.pop(name, None) or (_ask_bounds(name) if talks else None)
             if found is not None:
                 reading.columns.append(bf.Numeric(name, *found, optional=unsaid))
             elif not talks:
-                reading.lacks(name, f"is a number: add --bounds {name} LOWEST HIGHEST")
+                flags.append(f"--bounds {typed} LOWEST HIGHEST")
         elif kind == "choice" or name in levels:
             words = levels.get(name) or (_ask_levels(name, glance.choices[name]) if talks else "")
             choices = [word.strip() for word in words.split(",") if word.strip()]
             if choices:
                 reading.columns.append(bf.Categorical(name, choices, unsaid))
             elif not talks:
-                reading.lacks(name, f"has choices: add --levels {name} A,B,…")
-        else:
-            reading.notes.append(f"Left out: {name!r}, which is text.")
+                flags.append(f"--levels {typed} A,B,…")
+    if flags:
+        lines = " \\\n".join(f"    {flag}" for flag in flags)
+        raise InvalidValueError(
+            f"The table {source.name!r} does not say what anyone could answer. Add what is known "
+            f"before anyone answers, and remove columns that nobody is asked:\n{lines}\nNothing "
+            "was written."
+        )
     names = [one.name for one in reading.columns]
     if target is None and talks and names:
         target = click.prompt("Which column is to be predicted", type=click.Choice(names), err=True)

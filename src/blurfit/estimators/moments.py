@@ -31,7 +31,7 @@ from blurfit.estimators.base import (
     codes_of,
 )
 from blurfit.estimators.passes import Rows, blurred, clean_moment_totals, require_room
-from blurfit.estimators.people import EFFECTS, Effects, People, arranged, every, one_of_each
+from blurfit.estimators.people import EFFECTS, Effects, People, demean_by_person, every, one_of_each
 from blurfit.estimators.rows import by_formula, design, read_rows, real_numbers, records, words
 from blurfit.learning.inference import Errors, Estimate
 from blurfit.learning.sums import Totals
@@ -506,7 +506,7 @@ class MomentPerturbationRegressor(MomentPerturbation, PerturbationRegressor):
             return super()._fit(values, columns, signal, people)
         target = signal.target
         assert isinstance(target, Numeric)
-        values, columns, target, answers, people = arranged(
+        values, columns, target, answers, people = demean_by_person(
             people, values, columns, target, signal.answers, self.spread
         )
         signal = Signal(target, answers, people.reach)

@@ -92,6 +92,10 @@ class People:
         sums = [np.bincount(self.codes, one * self.weights, self.count) for one in numbers.T]
         return np.column_stack(sums)
 
+    def root_mean_squares(self, numbers: FloatArray) -> FloatArray:
+        """Return √(mean of squares) over each person's rows: (count, k) from (rows, k)."""
+        return np.sqrt(self.means(numbers**2))
+
     def some(self, chosen: IntArray) -> tuple[IntArray, "People"]:
         """Return the rows of some people, and who they are of."""
         place = np.full(self.count, -1)
@@ -127,7 +131,7 @@ def one_of_each(count: int, stride: int) -> IntArray:
     return np.append(places, np.arange(runs * RUN, count))[: -(-count // stride)]
 
 
-def arranged(
+def demean_by_person(
     people: People,
     values: AnyArray,
     columns: Sequence[Feature],
@@ -135,25 +139,44 @@ def arranged(
     answers: FloatArray,
     spread: float = 1.0,
 ) -> tuple[FloatArray, tuple[Numeric, ...], Numeric, FloatArray, People]:
-    """Return each person's differences from their own mean, as rows with bounds.
+    """Subtract each person's mean from their rows, and bound what is left.
 
-    Differences of people who vary by more than the share `spread` of what bounds allow are made
-    smaller: by the features all of a person alike, and then by the target its own.
+    Everything is computed of v in [−1, 1], so that no bounds are too narrow or too wide for
+    squares. The root mean square of a person's differences is at most `spread` in each column, as
+    computed: rows of others are scaled down, by the features all alike, then by the target its own.
+
+    Args:
+        people: whose row is whose.
+        values: (n, d) numbers; of a categorical, the place of its level.
+        columns: what each column of `values` is.
+        target: the bounds of the target.
+        answers: (n,) targets.
+        spread: the fraction of what the bounds allow that one person's rows vary by at most.
+
+    Returns:
+        Differences (n, k) in the units of the columns, their bounds, those of the target, its
+        differences (n,), and the people, whose `reach` is that of single rows.
     """
-    whole = [*columns, target]
-    table = np.column_stack([values, answers]).astype(np.float64)
-    for place, column in enumerate(whole):
-        if isinstance(column, Numeric):
-            np.clip(table[:, place], column.lower, column.upper, out=table[:, place])
-    rows = design(table, whole)
-    rows = rows - people.means(rows)[people.codes]
-    ends = [spread * one.width / 2 for one in _bounds(whole)]
-    bounds = [Numeric(one.name, -end, end) for one, end in zip(_bounds(whole), ends, strict=True)]
-    sizes = np.sqrt(people.means(rows**2)) / ends
-    shrunk = np.maximum(1.0, sizes[:, :-1].max(axis=1))  # by features alone: that biases nothing
-    rows /= shrunk[people.codes, None]
-    rows[:, -1] /= np.maximum(1.0, sizes[:, -1] / shrunk)[people.codes]
-    people = People(people.codes, people.count, 2.0 / spread)
+    stated = _bounds([*columns, target])
+    v = design(np.column_stack([values, answers]).astype(np.float64), [*columns, target])
+    for place, column in enumerate(stated):
+        with np.errstate(over="ignore"):  # an infinity is clipped like all that is outside
+            scaled = (v[:, place] - column.centre) * (2 / column.width)
+        np.clip(scaled, -1.0, 1.0, out=v[:, place])
+    v -= people.means(v)[people.codes]
+    v /= spread
+    sizes = people.root_mean_squares(v)
+    factors = np.maximum(1.0, sizes[:, :-1].max(axis=1))  # by features alone: that biases nothing
+    v /= factors[people.codes, None]
+    v[:, -1] /= np.maximum(1.0, sizes[:, -1] / factors)[people.codes]
+    v /= np.maximum(1.0, people.root_mean_squares(v))[people.codes]  # where rounding exceeded 1
+    reach = 2.0 / spread
+    ends = np.array([spread * column.width / 2 for column in stated])
+    rows = np.clip(v, -reach, reach) * ends
+    bounds = [
+        Numeric(column.name, -end, end) for column, end in zip(stated, ends.tolist(), strict=True)
+    ]
+    people = People(people.codes, people.count, reach)
     return rows[:, :-1], tuple(bounds[:-1]), bounds[-1], rows[:, -1], people
 
 

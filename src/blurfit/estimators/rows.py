@@ -136,6 +136,11 @@ def by_formula(estimator: Any, X: Any, y: Any = NO_TARGETS) -> tuple[Any, Any]:
     if lacking := [str(name) for name in names if name not in frame.columns]:
         raise InvalidValueError(f"Expected X to have the columns {listed(lacking)} of bounds.")
     target = target_of(text)
+    if target not in frame.columns and not target.isidentifier():
+        raise InvalidValueError(
+            f"`formula` must have the target's name before ~, got {target!r}. Its bounds are those "
+            "of the numbers as they are learned: add the transformed column to X, and name that."
+        )
     if y is None:
         if target not in frame.columns:
             raise InvalidValueError(f"Expected y, or the column {target!r} in X.")
@@ -182,12 +187,17 @@ def _by_name(stated: Mapping[str, Any], names: Sequence[str], where: str) -> tup
     missing = [name for name in names if name not in stated]
     unknown = [name for name in stated if name not in names]
     if missing or unknown:
-        # X's own names are not told: without a heading they are the first row's answers
-        differ = [f"{len(missing)} columns of X are not in {where}"] if missing else []
-        differ += [f"{where} has {listed(unknown)}, which X lacks"] if unknown else []
-        raise InvalidValueError(
-            f"Expected {where} to name the columns of X: {'; '.join(differ)}. {WHY}"
-        )
+        # Without a heading X's own names are the first row's answers: a name is told only where
+        # another one fits and it is a plain word, else its place.
+        has_heading = len(missing) < len(names)
+        named = [
+            repr(name) if has_heading and name.isidentifier() else f"column {place}"
+            for place, name in enumerate(names, start=1)
+            if name in missing
+        ]
+        differ = [f"it is missing {', '.join(named)}"] if missing else []
+        differ += [f"it has {listed(unknown)}, which X lacks"] if unknown else []
+        raise InvalidValueError(f"`{where}` must name the columns of X: {'; '.join(differ)}. {WHY}")
     return tuple(stated[name] for name in names)
 
 

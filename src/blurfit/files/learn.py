@@ -107,8 +107,7 @@ def scanned(
         progress: Receives how many rows of how many were read.
 
     Yields:
-        The totals, and the first eight bytes of all identifiers in temporary files. For `input` the
-        totals must not be shown: learn one model from them, and record it.
+        The totals, and the first eight bytes of all identifiers in temporary files.
     """
     text, tasks = agreement.to_json(), work.tasks
     with Spill(partitions_for(work.rows), np.dtype("<u8")) as names:
@@ -139,8 +138,8 @@ def release_files(
     receipt: Path | None = None,
     progress: Progress = silent,
 ) -> Release:
-    """Return the one release of some files, its model and, for `moment`, its moments: learned and
-    recorded now, or what was recorded before.
+    """Return the one release of some files, its model and its moments: learned and recorded
+    now, or what was recorded before.
 
     `words` are paths, folders, patterns and URLs of files. The release is recorded in every folder
     that holds some of the files, in what this account remembers, and at `receipt`: a file, or a

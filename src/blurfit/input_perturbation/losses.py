@@ -328,14 +328,9 @@ def even_part(z: float) -> float:
 
 
 def _worst(parabola: Parabola, reach: float) -> float:
-    """Return the largest |e(z)|, e(z) = g(z) − a − ½cz², over |z| ≤ Z.
+    """Return the largest |e(z)|, e(z) = g(z) − a − ½cz², over |z| ≤ Z, never too small.
 
-    e is even, so only z ≥ 0 counts. Its slope g'(z) − cz has the derivative σ'(z) − c, which
-    changes its sign once, where 4cosh²(z/2) = 1/c: on either side of that turn it is monotone. So
-    |e| is largest at 0, at the turn, at Z, or where e' = 0, of which there is at most one on either
-    side, and it shows by the sign. Near it e is flat, so a root to twelve digits gives e to all of
-    them. What remains is the rounding of e itself, a few units in the last place of the largest of
-    its terms, which is added: the result is never too small.
+    It is at 0, at Z, where 4cosh²(z/2) = 1/c, or where e' = 0 (docs/theory/parabolas.md).
     """
 
     def slope(z: float) -> float:
@@ -353,15 +348,7 @@ def _worst(parabola: Parabola, reach: float) -> float:
 def _chebyshev(reach: float) -> Parabola:
     """The best uniform one: c = 2(g(Z) − g(0))/Z², a = g(0) + D/2, D = max(g(z) − g(0) − ½cz²).
 
-    g is even, so an odd part would not help. In t = z² the rest, a + ½cz², is a straight line, and
-    G(t) = g(√t) is concave, since its slope tanh(z/2)/(4z) decreases. The chord of G from 0 to
-    T = Z² lies below G, by D at most, at the t* where G' is the chord's slope. Raised by D/2 the
-    line errs by −D/2 at 0, +D/2 at t* and −D/2 at T, and by no more anywhere: D/2 is the largest
-    error. No line does better (de la Vallée Poussin): it would lie above this one at t* and below
-    it at 0 and at T, so their difference, a straight line too, would change its sign twice.
-
-    By Taylor's formula with the integral remainder, c = 2∫₀¹(1 − t)g''(Zt)dt. The code takes it so:
-    positive numbers are added, where g(Z) − g(0) would lose all its digits as Z → 0.
+    As c = 2∫₀¹(1 − t)g''(Zt)dt no digits are lost as Z → 0 (docs/theory/parabolas.md).
     """
     c = _faded_mean(lambda z: 2 * (1 - z / reach) * _curvature(z), reach)
     chord = Parabola(math.log(2), 0.0, c)
@@ -369,12 +356,8 @@ def _chebyshev(reach: float) -> Parabola:
 
 
 def _least_squares(reach: float) -> Parabola:
-    """The L² projection: c = 15/16·∫₋₁¹(1 − t²)²g''(Zt)dt and a = ½∫₋₁¹g(Zt)dt − cZ²/6.
-
-    Its t²-part is that of ⟨g, P₂⟩P₂·5/2, with P₂ = (3t² − 1)/2 = ((t² − 1)²)''/8 (Rodrigues).
-    Integration by parts, twice, moves both derivatives to g; the boundary terms vanish. The
-    constant makes the mean error zero, and z² has the mean Z²/3. In the mean of g the term |z|/2 is
-    Z/4; the rest, ln(1 + e^{−z}), fades.
+    """The L² projection (docs/theory/parabolas.md): c = 15/16·∫₋₁¹(1 − t²)²g''(Zt)dt and
+    a = ½∫₋₁¹g(Zt)dt − cZ²/6, where |z|/2 has the mean Z/4.
     """
     c = _faded_mean(lambda z: 15 / 8 * (1 - (z / reach) ** 2) ** 2 * _curvature(z), reach)
     mean = reach / 4 + _faded_mean(lambda z: np.log1p(np.exp(-z)), reach)

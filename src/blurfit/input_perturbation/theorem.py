@@ -244,24 +244,10 @@ def _strong_convexity(floor: float, spectrum: float, ridge: float) -> float:
 
 
 def input_excess_risk(setting: Setting, noise: Scales) -> float:
-    """Certified: with probability 1 − β, J(w) − J(ŵ) ≤ (2η‖b‖ + ½η²(κ₊ − κ₋) + η²‖C‖)/n.
+    """Bound J(w) − J(ŵ) ≤ (2η‖b‖ + ½η²(κ₊ − κ₋) + η²‖C‖)/n, certified with probability 0.9.
 
-    The noisy objective differs from the true one by (b·w + ½wᵀ(K + C)w)/n, K = UᵀU + Δ_in·I and
-    C = UᵀQ + QᵀU, and w minimises the noisy one, so J(w) − J(ŵ) ≤ (b·(ŵ − w) + ½ŵᵀ(K + C)ŵ −
-    ½wᵀ(K + C)w)/n. In the ball ½ŵᵀKŵ − ½wᵀKw ≤ ½η²(κ₊ − κ₋), κ₊ the largest eigenvalue of K and κ₋
-    the smallest if that is negative, else 0; and the rest is at most 2η‖b‖ + η²‖C‖. Then, each but
-    for β/3, with t = √(2 ln(6/β)):
-
-    * ‖b‖² ≤ σ_b² · upper quantile of χ²_d;
-    * the singular values of U lie within σ_u/√n·(√n ± (√d + t)) (Davidson and Szarek 2001, Theorem
-      II.13);
-    * with Q = VΣWᵀ, ‖UᵀQ‖ = ‖GΣ‖ for the d × d Gaussian G = UᵀV, of mean at most
-      σ_u/√n·(‖Σ‖√d + ‖Σ‖_F) and ‖Σ‖-Lipschitz in G. (Chevet 1978. For unit vectors x, y compare
-      yᵀGΣx with ‖Σ‖·g·y + h·Σx: E of the squared differences is larger for the latter by
-      2(1 − y·y')(‖Σ‖² − Σx·Σx') ≥ 0, and Sudakov–Fernique does the rest.) Both norms are at most
-      √n·R_q, because ‖Q‖_F² = Σ‖q‖²: ‖UᵀQ‖ ≤ σ_u·R_q·(√d + 1 + t).
-
-    `calibrate(split=None)` minimises this number: it reads public facts only.
+    b is the noise on Σp, κ± are the extreme eigenvalues of UᵀU + Δ_in·I and C = UᵀQ + QᵀU; proved
+    in docs/theory/excess-risk.md. `calibrate(split=None)` minimises this number.
     """
     n, d, eta = setting.quorum, setting.dimension, setting.ball
     t = math.sqrt(2 * math.log(6 / FORECAST_FAILURE))

@@ -129,9 +129,11 @@ class EventSums:
         found, least = float(exits[K + 1 :].sum()), LEAST_EVENTS * noise
         if found < least:
             raise InfeasibleError(
-                f"Expected about {least:,.0f} events and more to tell hazards with this noise, and "
-                f"there were about {max(found, 0):,.0f}: collect more people, or allow a larger "
-                "epsilon."
+                "Expected about {least:,.0f} events and more to tell hazards with this noise, and "
+                "there were about {number:,.0f}: collect more people, or allow a larger "
+                "epsilon.",
+                least=least,
+                number=max(found, 0),
             )
         spread = np.linalg.inv(code_of(K).T @ code_of(K))
         last = float(exits[K]) / K, noise * float(np.sqrt(spread[K, K])) / K

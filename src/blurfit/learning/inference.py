@@ -25,12 +25,13 @@ spread unevenly. This is asymptotic, and reads published numbers alone.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from msgspec import Meta, Struct, structs
 from scipy.special import stdtr, stdtrit
 
 from blurfit.data import FloatArray
@@ -44,6 +45,7 @@ ERRORS: tuple[Errors, ...] = ("robust", "classical")
 LARGEST_CONDITION = 1.0
 FALSE_ALARM = 0.001
 UNLIMITED = 1e3  # the standard error, in encoded units, of a coefficient that noise hides
+_ROUNDING = 1e-6  # of a variance, by which a covariance that was written may differ from one
 _UNEVEN = 3.0  # by which sampling variances are multiplied, for errors that spread unevenly
 
 
@@ -86,7 +88,7 @@ class Estimate:
     p_value: float
 
     @property
-    def is_hidden(self) -> bool:
+    def is_unlimited(self) -> bool:
         """Whether the noise hides it."""
         return math.isinf(self.standard_error)
 
@@ -94,6 +96,25 @@ class Estimate:
         """Return its fields for JSON: None for what is infinite."""
         fields = asdict(self).items()
         return {k: None if isinstance(v, float) and math.isinf(v) else v for k, v in fields}
+
+
+Matrix = tuple[tuple[float, ...], ...]
+
+
+class InferenceDocument(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An `Inference` as it is written."""
+
+    names: tuple[str, ...]
+    count: Annotated[int, Meta(ge=1)]
+    coefficients: tuple[float, ...]
+    sampling: Matrix
+    privacy: Matrix
+    residual_variance: Annotated[float, Meta(ge=0)] | None
+    r_squared: float | None
+    condition: float
+    uneven: bool
+    classical: Matrix | None
+    unlimited: tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,9 +126,9 @@ class Inference:
     evenly, or the curve were right. `r_squared` and `residual_variance` are corrected for the
     noise, and None for a curve, which has no such numbers; `condition` is κ.
 
-    `hidden` are the places of coefficients that noise hides. Their intervals are unlimited. In the
-    covariance their variance is `UNLIMITED`² in encoded units, so that whatever is made of them is
-    as unknown.
+    `unlimited` are the places of coefficients that noise hides, whose intervals are unlimited. In
+    the covariance their variance is `UNLIMITED`² in encoded units, so that whatever is made of them
+    is as unknown.
     """
 
     names: tuple[str, ...]
@@ -120,7 +141,7 @@ class Inference:
     condition: float
     uneven: bool
     classical: FloatArray | None = None
-    hidden: tuple[int, ...] = ()
+    unlimited: tuple[int, ...] = ()
 
     @classmethod
     def of(
@@ -138,22 +159,32 @@ class Inference:
         }
 
     @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> "Inference":
-        """Read what `to_dict` wrote; refuse covariances of another size."""
+    def from_document(cls, document: InferenceDocument) -> "Inference":
+        """Read what `to_dict` wrote; refuse what are no covariances of its coefficients."""
+        fields = structs.asdict(document)
         arrays = {
-            name: np.array(document[name], dtype=np.float64)
+            name: np.array(fields[name], dtype=np.float64)
             for name in ("coefficients", "sampling", "privacy", "classical")
-            if document.get(name) is not None
+            if fields[name] is not None
         }
-        places = {name: tuple(document.get(name, ())) for name in ("names", "hidden")}
-        found = cls(**{**document, **arrays, **places})
-        size = len(found.names)
-        shapes = [one.shape for one in arrays.values()]
+        size = len(document.names)
+        shapes = [array.shape for array in arrays.values()]
         if shapes != [(size,), *[(size, size)] * (len(shapes) - 1)]:
             raise InvalidValueError(
-                f"Expected {size} coefficients and their covariances, and got shapes {shapes}."
+                "Expected {size} coefficients and their covariances, and got shapes {shapes}.",
+                size=size,
+                shapes=shapes,
             )
-        return found
+        if not set(document.unlimited).issubset(range(size)):
+            raise InvalidValueError("Expected unlimited to be places of coefficients.")
+        for name, array in arrays.items():
+            if not np.isfinite(array).all() or (array.ndim == 2 and not _is_covariance(array)):
+                raise InvalidValueError(
+                    "Expected {name} to be finite, and each covariance to be symmetric without "
+                    "negative variances.",
+                    name=name,
+                )
+        return cls(**fields | arrays)
 
     def by(self, errors: Errors) -> "Inference":
         """Return it with robust errors, or with classical ones, if those are others."""
@@ -166,11 +197,11 @@ class Inference:
         self, matrix: FloatArray, offset: FloatArray | float = 0.0, names: Sequence[str] = ()
     ) -> "Inference":
         """Return it after an affine map of the coefficients, which covariances follow."""
-        uses_hidden = matrix[:, list(self.hidden)].any(axis=1)
+        uses_hidden = matrix[:, list(self.unlimited)].any(axis=1)
         return replace(
             self,
             names=tuple(names) or self.names,
-            hidden=tuple(np.flatnonzero(uses_hidden).tolist()),
+            unlimited=tuple(np.flatnonzero(uses_hidden).tolist()),
             coefficients=matrix @ self.coefficients + offset,
             **{
                 name: matrix @ part @ matrix.T
@@ -215,14 +246,17 @@ class Inference:
         combined = np.asarray(weights, dtype=np.float64)
         if combined.shape != self.coefficients.shape:
             raise InvalidValueError(
-                f"Expected weights for the {len(self.coefficients)} coefficients {self.names}, got "
-                f"shape {combined.shape}."
+                "Expected weights for the {coefficients_count} coefficients {names}, got "
+                "shape {shape}.",
+                coefficients_count=len(self.coefficients),
+                names=self.names,
+                shape=combined.shape,
             )
         value = float(combined @ self.coefficients)
         sampling, privacy = (
             float(combined @ part @ combined) for part in (self.sampling, self.privacy)
         )
-        if combined[list(self.hidden)].any():
+        if combined[list(self.unlimited)].any():
             privacy = math.inf
         return self._estimate(name, value, sampling, privacy, confidence)
 
@@ -359,6 +393,19 @@ def _inverse(matrix: FloatArray) -> FloatArray:
 def _spread_of_squares(sums: Submodel, r: FloatArray) -> float:
     """Return the sd of rᵀEr, of variance E[rᵀE(rrᵀ)Er]."""
     return float(np.sqrt(max(float(r @ sums.noise.sandwich(np.outer(r, r)) @ r), 0.0)))
+
+
+def _is_covariance(matrix: FloatArray) -> bool:
+    """Return whether a matrix is symmetric and positive semidefinite, as far as rounding allows."""
+    # In units of each deviation: otherwise the largest of them would hide what the others are.
+    deviations = np.sqrt(np.maximum(np.diag(matrix), 0.0))
+    scale = np.where(deviations > 0, deviations, 1.0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        scaled = matrix / scale / scale[:, None]
+        uneven = np.abs(scaled - scaled.T)
+    if not (uneven <= _ROUNDING).all() or np.diag(matrix).min(initial=0.0) < 0:
+        return False
+    return bool(np.linalg.eigvalsh(scaled).min(initial=0.0) >= -_ROUNDING * len(matrix))
 
 
 def _inverse_root(gram: FloatArray) -> FloatArray | None:

@@ -12,9 +12,10 @@ the best linear reading of t is θ̂ = PA·T⁻¹t, where
 
 k the share of the noise in A that denoising left, and Θ found by three passes from P. The prior of
 a first model: features explain a share ρ of the target's variance, in equal parts, ρ unknown and
-weighted by how probable it makes t. That of a wave's step θ: the covariance of the last model's
-error, up to a factor between 1/16 and 16 that is weighted alike. So where noise is larger than what
-is left to learn, the last model stays.
+weighted by how probable it makes t; but an answer, rare as it may be, changes the target by no
+more than half its range, as a deviation (`prior_of`). That of a wave's step θ: the covariance of
+the last model's error, up to a factor between 1/16 and 16 that is weighted alike. So where noise is
+larger than what is left to learn, the last model stays.
 
 **Denoising** (`denoise`, `denoised`) shrinks each mean, variance and covariance toward its value
 without data, as far as its own noise asks. Ranges of means and variances are exact (Bhatia and
@@ -174,7 +175,7 @@ def _means(sums: Submodel, gram: FloatArray, noise: FloatArray) -> tuple[FloatAr
         else:
             prior, spread, low, least = 0.0, q**2 / 4, -q, 0.05 * q**2
         mean[j] = min(max(shrunk(seen, noise[j], prior, spread), low), q)
-        largest[j] = largest_variance(column, mean[j])
+        largest[j] = max(largest_variance(column, mean[j]), LEAST_VARIANCE * q**2)
         if column.kind == "numeric":
             largest[j] = max(largest[j], least)
     return mean, largest
@@ -378,9 +379,17 @@ def _unevenness(sums: Submodel, variance: float) -> float:
 
 
 def prior_of(sums: Submodel, features: Denoised, variance: float) -> tuple[FloatArray, FloatArray]:
-    """Return P₀ and P₁ of P = P₀ + ρP₁: independent at the features' means, moved to z's origin."""
+    """Return P₀ and P₁ of P = P₀ + ρP₁: independent at the features' means, moved to z's origin.
+
+    With equal parts of the variance, a rare answer could change the target by more than its bounds
+    allow. So a unit of a column that is no number changes it by half its range, as a deviation.
+    """
     c = sums.constant
     spread = variance / (len(features.mean) * features.variance)
+    half = sums.target.weight / (2 if sums.target.is_share else 1)
+    for j, column in enumerate(sums.features):
+        if column.kind != "numeric":
+            spread[j] = min(spread[j], (half / column.weight) ** 2)
     slopes = of_slopes(np.diag(spread), features.mean / c)
     at_mean = np.zeros_like(slopes)
     at_mean[0, 0] = _MEAN * (sums.target.weight / c) ** 2

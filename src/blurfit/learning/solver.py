@@ -197,10 +197,16 @@ def certify(problem: Program, spectrum: Spectrum, weights: FloatArray, multiplie
     inside, convex = norm <= eta * LENGTH_ALLOWED, curvature >= -spectrum.rounding
     if not (residual <= RESIDUAL_ALLOWED and inside and convex and nu >= 0.0):
         raise NotCertifiedError(
-            f"The weights have norm={norm:.6g} (weight_bound={eta:.6g}), multiplier={nu:.6g}, "
-            f"curvature={curvature:.3g} and residual={residual:.3g} (at most {RESIDUAL_ALLOWED}), "
+            "The weights have norm={norm:.6g} (weight_bound={eta:.6g}), multiplier={nu:.6g}, "
+            "curvature={curvature:.3g} and residual={residual:.3g} (at most {residual_allowed}), "
             "so they are not shown to be the exact minimiser, which the privacy proof needs. Raise "
-            "the ridge or lower the weight_bound, or scale the data if its numbers are extreme."
+            "the ridge or lower the weight_bound, or scale the data if its numbers are extreme.",
+            norm=norm,
+            eta=eta,
+            nu=nu,
+            curvature=curvature,
+            residual=residual,
+            residual_allowed=RESIDUAL_ALLOWED,
         )
     return residual
 
@@ -366,11 +372,15 @@ def _refuse_unless_solvable(problem: Program, spectrum: Spectrum, ridge: float) 
     enough = f"choose a ridge greater than {ridge - lowest + rounding:.6g}"
     if problem.l1 > 0 and lowest < -rounding:
         raise InfeasibleError(
-            f"{found}, but with l1 the problem must be convex: {enough}, or leave l1 out and give "
-            "a weight_bound."
+            "{number}, but with l1 the problem must be convex: {enough}, or leave l1 out and give "
+            "a weight_bound.",
+            number=found,
+            enough=enough,
         )
     if problem.l1 == 0 and np.isinf(problem.weight_bound) and lowest <= rounding:
         raise InfeasibleError(
-            f"{found}, which without a ball leaves no single minimiser: {enough}, or give a "
-            "weight_bound."
+            "{number}, which without a ball leaves no single minimiser: {enough}, or give a "
+            "weight_bound.",
+            number=found,
+            enough=enough,
         )

@@ -50,6 +50,7 @@ from blurfit.errors import (
     whole,
 )
 from blurfit.theory.forms import JointColumn, JointForm, public_zeros
+from blurfit.wording import Message
 
 EXACT = 2.0**53
 # Rows that are turned into float64 and multiplied at once: 8 MB at d = 128, and enough for BLAS.
@@ -58,6 +59,7 @@ ROWS_AT_ONCE = 8192
 # Two routes to the same sum differ by rounding, about √N·2⁻⁵³; what differs by more is a mistake.
 ASYMMETRY_ALLOWED = 1e-10
 _SEEN = 3.0  # deviations of noise, which a number of people must exceed before it is divided by
+_HIDDEN = 2.0  # deviations of noise, up to which an answer is as if nobody had given it
 
 
 def rows_that_add_exactly(largest_steps: tuple[float, ...]) -> int:
@@ -161,23 +163,27 @@ class Screen:
     @np.errstate(over="ignore")
     def refuse(self, row: FloatArray, place: int) -> InvalidValueError:
         """Say why a row did not pass, in words for whoever sent it, without any of its numbers."""
-        wrong = "numbers that no honest contributor sends"
+        wrong = Message("numbers that no honest contributor sends")
         if not np.isfinite(row).all():
-            wrong = "a number that is not finite, which blurring never makes"
+            wrong = Message("a number that is not finite, which blurring never makes")
         else:
             for part, radius in zip(self.parts, self.radii, strict=True):
                 some = row[part.numbers]
                 size = math.hypot(*(some * np.sqrt(part.counts)))
                 if not (np.rint(some / part.step) == some / part.step).all():
-                    wrong = f"a number that is no multiple of {part.step}"
+                    wrong = Message("a number that is no multiple of {step}", step=part.step)
                 elif size > radius:
-                    wrong = f"a norm above {radius:.6g}, which noise hardly ever exceeds"
+                    wrong = Message(
+                        "a norm above {radius:.6g}, which noise hardly ever exceeds", radius=radius
+                    )
                 else:
                     continue
                 break
         return InvalidValueError(
-            f"Submission {place} has {wrong}. Blur the record under this very agreement, with "
-            "blurfit.perturb or the page that the service offers."
+            "Submission {place} has {wrong}. Blur the record under this very agreement, with "
+            "blurfit.perturb or the page that the service offers.",
+            place=place,
+            wrong=wrong,
         )
 
 
@@ -189,14 +195,18 @@ def symmetrised(**matrices: npt.ArrayLike) -> FloatArray:
     ((name, value),) = matrices.items()
     M = np.asarray(value, dtype=np.float64)
     if M.ndim != 2 or M.shape[0] != M.shape[1] or M.size == 0:
-        raise InvalidValueError(f"Expected {name}.shape={M.shape} to be (d, d).")
+        raise InvalidValueError(
+            "Expected {name}.shape={shape} to be (d, d).", name=name, shape=M.shape
+        )
     _refuse_unless_finite(**{name: M})
     half = 0.5 * M
     asymmetry, size = float(np.abs(half - half.T).max()), float(np.abs(half).max())
     if asymmetry > ASYMMETRY_ALLOWED * size:
         raise InvalidValueError(
-            f"Expected {name} to be symmetric, but it differs from its transpose by up to "
-            f"{2 * asymmetry:.3g}; pass ({name} + {name}.T) / 2 if that is what you mean."
+            "Expected {name} to be symmetric, but it differs from its transpose by up to "
+            "{asymmetry:.3g}; pass ({name} + {name}.T) / 2 if that is what you mean.",
+            name=name,
+            asymmetry=2 * asymmetry,
         )
     return half + half.T
 
@@ -207,8 +217,11 @@ def conforming(gram: FloatArray, **vectors: npt.ArrayLike) -> FloatArray:
     vector = np.array(value, dtype=np.float64)
     if vector.shape != gram.shape[:1]:
         raise InvalidValueError(
-            f"Expected {name}.shape={vector.shape} to be {gram.shape[:1]}, "
-            f"because gram.shape={gram.shape}."
+            "Expected {name}.shape={shape} to be {shape_2}, because gram.shape={shape_3}.",
+            name=name,
+            shape=vector.shape,
+            shape_2=gram.shape[:1],
+            shape_3=gram.shape,
         )
     _refuse_unless_finite(**{name: vector})
     return vector
@@ -219,8 +232,10 @@ def _refuse_unless_finite(**arrays: FloatArray) -> None:
         if not np.isfinite(array).all():
             culprit = array[~np.isfinite(array)][0]
             raise InvalidValueError(
-                f"Expected {name} to be finite, but it contains {culprit}: blurring never makes "
-                "such a number, so look for it where the records are read."
+                "Expected {name} to be finite, but it contains {culprit}: blurring never makes "
+                "such a number, so look for it where the records are read.",
+                name=name,
+                culprit=culprit,
             )
 
 
@@ -395,8 +410,11 @@ class JointSums:
         size = JointForm(self.constant, self.columns).size  # refuses a name or a weight too many
         if self.matrix.shape != (size, size) or not np.array_equal(self.matrix, self.matrix.T):
             raise InvalidValueError(
-                f"Expected matrix to be symmetric with {size} rows (the constant and "
-                f"{size - 1} columns), got shape {self.matrix.shape}."
+                "Expected matrix to be symmetric with {size} rows (the constant and "
+                "{size_2} columns), got shape {shape}.",
+                size=size,
+                size_2=size - 1,
+                shape=self.matrix.shape,
             )
         finite(largest_entry=float(np.abs(self.matrix).max()))
         matrix, noise = _with_what_is_known(self)
@@ -408,9 +426,28 @@ class JointSums:
         names = [column.name for column in self.columns]
         if name not in names:
             raise InvalidValueError(
-                f"Expected a column of the release, got {name!r}; there are {names}."
+                "Expected a column of the release, got {name!r}; there are {names}.",
+                name=name,
+                names=names,
             )
         return 1 + names.index(name)
+
+    @cached_property
+    def hidden(self) -> frozenset[str]:
+        """The levels that so few people gave, if any, that the noise hides how many; and the
+        questions to which all said yes, or no, as far as the noise tells.
+        """
+        found = set()
+        for row, column in enumerate(self.columns, start=1):
+            number = float(self.matrix[0, row]) / (self.constant * column.weight)
+            deviation = math.sqrt(self.noise.variance[0, row]) / (self.constant * column.weight)
+            if column.kind == "sign":  # of yes or of no, whichever is rarer
+                number, deviation = (self.count - abs(number)) / 2, deviation / 2
+            elif column.kind != "level":
+                continue
+            if number <= _HIDDEN * deviation:
+                found.add(column.name)
+        return frozenset(found)
 
     def submodel(self, target: str, features: Sequence[str] | None = None) -> Submodel:
         """Return the sums for a linear model of one column by others, or by all other questions.
@@ -431,11 +468,15 @@ class JointSums:
         for column in chosen:
             if belongs(column):
                 raise InvalidValueError(
-                    f"Expected features other than the target {target!r} and its levels, got "
-                    f"{column.name!r}."
+                    "Expected features other than the target {target!r} and its levels, got "
+                    "{column_name!r}.",
+                    target=target,
+                    column_name=column.name,
                 )
         if len(set(rows)) != len(rows):
-            raise InvalidValueError(f"Expected each feature once, and got {list(features)}.")
+            raise InvalidValueError(
+                "Expected each feature once, and got {features}.", features=list(features)
+            )
         return Submodel(
             count=self.count,
             constant=self.constant,

@@ -204,6 +204,11 @@ def shares(found: Blurred) -> Answer:
     Their noise is that of x/Σx, to first order: where Σx is known, that of x/N.
     """
     count = float(found.values.sum())
+    if not count > 0:
+        raise InfeasibleError(
+            "The noise hides how many people there are, so no share of them can be told: collect "
+            "more records, or allow a larger epsilon."
+        )
     values = found.values / count
     likely = on_simplex(values)
     sampling = (np.diag(likely) - np.outer(likely, likely)) / count
@@ -257,8 +262,9 @@ def clear(sizes: FloatArray, errors: FloatArray, what: str) -> BoolArray:
     found: BoolArray = sizes > LEAST_CELL * errors
     if not found.any():
         raise InfeasibleError(
-            f"The noise hides how many people there are at each level, so {what} cannot be told: "
-            f"join rare levels, collect more records, or allow a larger epsilon."
+            "The noise hides how many people there are at each level, so {what} cannot be told: "
+            "join rare levels, collect more records, or allow a larger epsilon.",
+            what=what,
         )
     return found
 
@@ -369,8 +375,10 @@ def joint_law(sums: JointSums, questions: Sequence[Levels]) -> FloatArray:
     cells = math.prod(shape)
     if cells > MOST_CELLS:
         raise InfeasibleError(
-            f"These questions have {cells:,} combinations of levels, and at most {MOST_CELLS:,} "
-            "can be computed with: name fewer questions, or join levels."
+            "These questions have {cells:,} combinations of levels, and at most {most_cells:,} "
+            "can be computed with: name fewer questions, or join levels.",
+            cells=cells,
+            most_cells=MOST_CELLS,
         )
     if len(questions) == 1:
         return on_simplex(counts(sums, questions[0]).values / sums.count)
@@ -528,8 +536,9 @@ def components(sums: JointSums, count: int | None = None) -> Components:
     ]
     if drowned:
         raise InfeasibleError(
-            f"The noise is larger than the spread of {drowned}: principal components need every "
-            "column's. Collect more records, or allow a larger epsilon."
+            "The noise is larger than the spread of {drowned}: principal components need every "
+            "column's. Collect more records, or allow a larger epsilon.",
+            drowned=drowned,
         )
     size = len(found.names)
     most = size if count is None else count

@@ -104,8 +104,8 @@ def residual_estimates(belief: Belief, chart: ResidualMap, sums: WaveSums) -> In
         sums: The wave's blurred sums.
 
     Returns:
-        Coefficients of (1, v) for the encoded target, without shrinkage; `hidden` are those whose
-        direction the noise hides. The update from a start that is wrong counts as privacy.
+        Coefficients of (1, v) for the encoded target, without shrinkage; those whose direction the
+        noise hides are `unlimited`. The update from a start that is wrong counts as privacy.
 
     Raises:
         InfeasibleError: For labels, where the noise hides the residuals, and where it hides all
@@ -159,7 +159,7 @@ def residual_estimates(belief: Belief, chart: ResidualMap, sums: WaveSums) -> In
         r_squared=None,
         condition=0.0,
         uneven=False,
-        hidden=tuple(np.flatnonzero(hidden).tolist()),
+        unlimited=tuple(np.flatnonzero(hidden).tolist()),
     )
 
 
@@ -278,9 +278,9 @@ def estimand(
     Raises:
         InfeasibleError: If these rows do not decide the coefficients.
     """
-    jacobian, is_hidden = undone(coordinates(chart).T).T, np.zeros(1 + v.shape[1], dtype=bool)
-    is_hidden[list(hidden)] = True
-    free, beta = _free_directions(jacobian, is_hidden), start_of(chart)
+    jacobian, is_unlimited = undone(coordinates(chart).T).T, np.zeros(1 + v.shape[1], dtype=bool)
+    is_unlimited[list(hidden)] = True
+    free, beta = _free_directions(jacobian, is_unlimited), start_of(chart)
     order = [*range(len(beta))]
     if isinstance(chart, NewtonMap):
         order = [order[-1], *order[:-1]]
@@ -436,8 +436,9 @@ def refuse_long_step(change: float) -> None:
     """Refuse a step that changed scores by more than a quadratic can tell; `change` is squared."""
     if change > LONGEST_STEP**2:
         raise InfeasibleError(
-            f"The last step changed scores by more than {LONGEST_STEP}: one step is not enough for "
-            "honest errors; plan another Newton wave."
+            "The last step changed scores by more than {longest_step}: one step is not enough for "
+            "honest errors; plan another Newton wave.",
+            longest_step=LONGEST_STEP,
         )
 
 

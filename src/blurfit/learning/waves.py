@@ -295,12 +295,17 @@ def _size(seen: float, radius: float, shape: float, wide: float) -> float:
 def _refuse_shape(sums: WaveSums, size: int, *, linear: bool) -> None:
     if sums.matrix.shape != (size, size) or (sums.linear is not None) != linear:
         raise InvalidValueError(
-            f"Expected matrix of shape {(size, size)} {'with' if linear else 'without'} linear for "
-            f"this map, got {sums.matrix.shape}; these sums are of another wave."
+            "Expected matrix of shape {size} {words} linear for "
+            "this map, got {shape}; these sums are of another wave.",
+            size=(size, size),
+            words="with" if linear else "without",
+            shape=sums.matrix.shape,
         )
     if linear and sums.linear is not None and sums.linear.shape != (size,):
         raise InvalidValueError(
-            f"Expected linear of shape {(size,)} for this map, got {sums.linear.shape}."
+            "Expected linear of shape {size} for this map, got {shape}.",
+            size=(size,),
+            shape=sums.linear.shape,
         )
 
 

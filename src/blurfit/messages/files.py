@@ -37,6 +37,7 @@ from blurfit.data import ByteArray, FloatArray
 from blurfit.errors import BlurfitError, InvalidValueError, optional
 from blurfit.messages.submissions import Layout, Submissions
 from blurfit.private_files import replacing
+from blurfit.wording import Series
 
 FORMAT, VERSION = "blurfit-submissions", "1"
 GROUP_BYTES, MOST_ROWS = 8 * 2**20, 2**16
@@ -138,7 +139,9 @@ class SubmissionFile:
         numbers = listed.flatten()
         if identifiers.null_count or listed.null_count or numbers.null_count:
             raise InvalidValueError(
-                f"Expected no empty values in row group {group} of {self.name!r}."
+                "Expected no empty values in row group {group} of {name!r}.",
+                group=group,
+                name=self.name,
             )
         offset, data = identifiers.offset, identifiers.buffers()[1]
         flat = np.frombuffer(data, dtype=np.uint8, count=16 * (offset + rows))
@@ -159,14 +162,22 @@ class SubmissionFile:
         layout, named = self._layout, f"in the metadata of {self.name!r}"
         if (found.get("format"), found.get("version")) != (FORMAT, VERSION):
             raise InvalidValueError(
-                f"Expected format={found.get('format')!r}, version={found.get('version')!r} "
-                f"{named} to be {FORMAT!r}, {VERSION!r}: it holds no submissions, or those of "
-                "another version of blurfit."
+                "Expected format={number!r}, version={number_2!r} "
+                "{named} to be {format!r}, {version!r}: it holds no submissions, or those of "
+                "another version of blurfit.",
+                number=found.get("format"),
+                number_2=found.get("version"),
+                named=named,
+                format=FORMAT,
+                version=VERSION,
             )
         if found.get("fingerprint") != layout.fingerprint:
             raise InvalidValueError(
-                f"Expected fingerprint={found.get('fingerprint')!r} {named} to be "
-                f"{layout.fingerprint!r}: its submissions were made for another agreement."
+                "Expected fingerprint={number!r} {named} to be "
+                "{layout_fingerprint!r}: its submissions were made for another agreement.",
+                number=found.get("fingerprint"),
+                named=named,
+                layout_fingerprint=layout.fingerprint,
             )
         expected = arrow_schema(layout, None)
         fits = all(
@@ -180,8 +191,12 @@ class SubmissionFile:
                 for one in (expected, schema)
             )
             raise InvalidValueError(
-                f"Expected submissions of {layout.width} numbers in {self.name!r}, with the "
-                f"columns {wanted}, and got {got}."
+                "Expected submissions of {width} numbers in {name!r}, with the "
+                "columns {wanted}, and got {got}.",
+                width=layout.width,
+                name=self.name,
+                wanted=wanted,
+                got=got,
             )
         return found.get("released"), "held" in found
 
@@ -189,9 +204,13 @@ class SubmissionFile:
         """Refuse a file that says it holds more than a file of its size can hold honestly."""
         if min(self._rows, default=0) < 0 or 16 * self.all_rows() > size:
             raise InvalidValueError(
-                f"Expected at most {size // 16:,} rows in {self.name!r}, and it says "
-                f"{self.all_rows():,}: so many different submissions do not fit into its "
-                f"{size:,} bytes."
+                "Expected at most {size:,} rows in {name!r}, and it says "
+                "{all_rows:,}: so many different submissions do not fit into its "
+                "{size_2:,} bytes.",
+                size=size // 16,
+                name=self.name,
+                all_rows=self.all_rows(),
+                size_2=size,
             )
         if not self._is_parquet:
             return
@@ -202,8 +221,12 @@ class SubmissionFile:
             unpacked = sum(one.total_uncompressed_size for one in read)
             if not 0 <= unpacked <= 2 * rows * (16 + 8 * self._layout.width) + _LEVELS_BYTES:
                 raise InvalidValueError(
-                    f"Expected row group {group} of {self.name!r} to unpack to what its {rows:,} "
-                    f"rows take, and it says {unpacked:,} bytes."
+                    "Expected row group {group} of {name!r} to unpack to what its {rows:,} "
+                    "rows take, and it says {unpacked:,} bytes.",
+                    group=group,
+                    name=self.name,
+                    rows=rows,
+                    unpacked=unpacked,
                 )
 
     @contextmanager
@@ -215,8 +238,11 @@ class SubmissionFile:
             raise
         except (OSError, pa.ArrowException, ValueError, OverflowError, struct.error) as error:
             raise InvalidValueError(
-                f"Cannot read {what}, in {self.name!r}: it was cut short or damaged "
-                f"({' '.join(str(error).split())}). Get the file again from where it was made."
+                "Cannot read {what}, in {name!r}: it was cut short or damaged "
+                "({split}). Get the file again from where it was made.",
+                what=what,
+                name=self.name,
+                split=Series(str(error).split(), " "),
             ) from error
 
     def close(self) -> None:
@@ -232,8 +258,10 @@ class SubmissionFile:
 
 def _refuse(name: str, start: bytes) -> None:
     raise InvalidValueError(
-        f"Expected {name!r} to be a Parquet or Arrow file of submissions, and it begins with "
-        f"{start!r}. `blurfit export` and `blurfit contribute --out` write such files."
+        "Expected {name!r} to be a Parquet or Arrow file of submissions, and it begins with "
+        "{start!r}. `blurfit export` and `blurfit contribute --out` write such files.",
+        name=name,
+        start=start,
     )
 
 
@@ -262,7 +290,8 @@ def _batch_rows(name: str, stream: Any) -> list[int]:
         batch = _followed(message, _field(message, _followed(message, 0), 2))
         if _field(message, batch, 3):
             raise InvalidValueError(
-                f"Expected {name!r} not to be compressed: write it as Parquet to compress it."
+                "Expected {name!r} not to be compressed: write it as Parquet to compress it.",
+                name=name,
             )
         rows = _field(message, batch, 0)
         found.append(struct.unpack_from("<q", message, rows)[0] if rows else 0)
@@ -323,7 +352,9 @@ class Writer:
     def __enter__(self) -> Self:
         if self.path.suffix.lower() not in SUFFIXES:
             raise InvalidValueError(
-                f"Expected {str(self.path)!r} to end in one of {', '.join(SUFFIXES)}."
+                "Expected {path!r} to end in one of {suffixes}.",
+                path=str(self.path),
+                suffixes=Series(SUFFIXES),
             )
         pa = optional("pyarrow")
         self._schema = arrow_schema(self.layout, self.released, held=self.held)

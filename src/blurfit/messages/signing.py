@@ -111,12 +111,14 @@ def require_public_key(key: object) -> None:
     """Refuse what is no public key in hexadecimal digits, and keys under which anybody can sign."""
     if not (isinstance(key, str) and re.fullmatch("[0-9a-f]{64}", key)):
         raise InvalidValueError(
-            f"Expected a signing key of 64 hexadecimal digits in lower case, as `blurfit serve` "
-            f"prints it, and got {key!r}."
+            "Expected a signing key of 64 hexadecimal digits in lower case, as `blurfit serve` "
+            "prints it, and got {key!r}.",
+            key=key,
         )
     last = int(key[62:], 16) & 0x7F
     if f"{key[:62]}{last:02x}" in _WEAK:
         raise InvalidValueError(
-            f"Expected a signing key of a service, and {key} is one under which anybody can sign "
-            "anything. Take the one that `blurfit serve` prints."
+            "Expected a signing key of a service, and {key} is one under which anybody can sign "
+            "anything. Take the one that `blurfit serve` prints.",
+            key=key,
         )

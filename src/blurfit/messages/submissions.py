@@ -107,17 +107,22 @@ class Layout:
         """Refuse the layout of something else."""
         if found.code != self.code:
             raise InvalidValueError(
-                f"Expected code={found.code} to be {self.code}, a whole submission: this is a "
-                "share of one."
+                "Expected code={code} to be {code_2}, a whole submission: this is a share of one.",
+                code=found.code,
+                code_2=self.code,
             )
         if found.fingerprint != self.fingerprint:
             raise InvalidValueError(
-                f"Expected fingerprint={found.fingerprint} to be {self.fingerprint}: the "
-                "submission was made for another agreement."
+                "Expected fingerprint={found_fingerprint} to be {fingerprint}: the "
+                "submission was made for another agreement.",
+                found_fingerprint=found.fingerprint,
+                fingerprint=self.fingerprint,
             )
         if found.width != self.width:
             raise InvalidValueError(
-                f"Expected submissions of {self.width} numbers, and got {found.width}."
+                "Expected submissions of {width} numbers, and got {width_2}.",
+                width=self.width,
+                width_2=found.width,
             )
 
     def joined(self, identifiers: ByteArray, numbers: Any) -> ByteArray:
@@ -145,16 +150,21 @@ class Layout:
         expected = count * (_HEAD.size + 8 * min(width, _MOST_NUMBERS))
         if len(data) != expected:
             raise InvalidValueError(
-                f"Expected {expected} bytes for {count} x {width} numbers, but there are "
-                f"{len(data)}: it was cut short, or something follows."
+                "Expected {expected} bytes for {count} x {width} numbers, but there are "
+                "{data_count}: it was cut short, or something follows.",
+                expected=expected,
+                count=count,
+                width=width,
+                data_count=len(data),
             )
         rows = np.frombuffer(data, dtype=np.uint8).reshape(count, -1)
         heads = rows[:, : _HEAD.size].copy()
         heads[:, _IDENTIFIER] = 0
         if (heads != heads[0]).any():
             raise InvalidValueError(
-                f"Expected the {count} submissions of a batch to be of one agreement, but their "
-                "heads differ in more than the identifier; make a batch for each."
+                "Expected the {count} submissions of a batch to be of one agreement, but their "
+                "heads differ in more than the identifier; make a batch for each.",
+                count=count,
             )
         return cls(fingerprint.hex(), width, code), rows
 
@@ -170,8 +180,10 @@ def rows_in(data: bytes) -> tuple[memoryview, int]:
     check_mark(magic, BATCH_MAGIC, version)
     if zero or not count:
         raise InvalidValueError(
-            f"Expected a batch of at least one submission, but its head says count={count} and "
-            f"has {zero} for a zero byte: it was damaged on its way."
+            "Expected a batch of at least one submission, but its head says count={count} and "
+            "has {zero} for a zero byte: it was damaged on its way.",
+            count=count,
+            zero=zero,
         )
     return memoryview(data)[_BATCH_HEAD.size :], count
 
@@ -180,20 +192,27 @@ def check_mark(mark: str | bytes, expected: str | bytes, version: int) -> None:
     """Refuse what is no message of this kind, or of another version."""
     if mark != expected:
         raise InvalidValueError(
-            f"Expected a message that is marked {expected!r}, but this one is marked {mark!r}; is "
-            "it one submission where a batch is read, or the reverse?"
+            "Expected a message that is marked {expected!r}, but this one is marked {mark!r}; is "
+            "it one submission where a batch is read, or the reverse?",
+            expected=expected,
+            mark=mark,
         )
     if version != VERSION:
         raise InvalidValueError(
-            f"Expected version={version} of {FORMAT} to be {VERSION}, the only one that is "
-            "understood here; let both sides use the same release of blurfit."
+            "Expected version={version} of {format} to be {version_2}, the only one that is "
+            "understood here; let both sides use the same release of blurfit.",
+            version=version,
+            format=FORMAT,
+            version_2=VERSION,
         )
 
 
 def _unpack(layout: struct.Struct, data: bytes | memoryview) -> tuple[Any, ...]:
     if len(data) < layout.size:
         raise InvalidValueError(
-            f"Expected at least {layout.size} bytes, but there are {len(data)}: it was cut short."
+            "Expected at least {size} bytes, but there are {data_count}: it was cut short.",
+            size=layout.size,
+            data_count=len(data),
         )
     return layout.unpack_from(data)
 
@@ -272,16 +291,20 @@ class Submissions:
         identifiers = np.asarray(self.identifiers)
         if identifiers.dtype != np.uint8 or identifiers.ndim != 2 or identifiers.shape[1] != 16:
             raise InvalidValueError(
-                f"Expected identifiers to be bytes (uint8) of shape (n, 16), but they are "
-                f"{identifiers.dtype} of shape {identifiers.shape}."
+                "Expected identifiers to be bytes (uint8) of shape (n, 16), but they are "
+                "{dtype} of shape {shape}.",
+                dtype=identifiers.dtype,
+                shape=identifiers.shape,
             )
         _hexadecimal(64, fingerprint=self.fingerprint)
         object.__setattr__(self, "identifiers", _read_only(identifiers))
         object.__setattr__(self, "numbers", _numbers(self.numbers, axes=2))
         if not len(identifiers) == len(self.numbers) > 0:
             raise InvalidValueError(
-                f"Expected as many identifiers as rows, and at least one, but there are "
-                f"{len(identifiers)}, beside {len(self.numbers)} rows of numbers."
+                "Expected as many identifiers as rows, and at least one, but there are "
+                "{identifiers_count}, beside {numbers_count} rows of numbers.",
+                identifiers_count=len(identifiers),
+                numbers_count=len(self.numbers),
             )
 
     @classmethod
@@ -290,8 +313,10 @@ class Submissions:
         kinds = {(one.fingerprint, len(one.numbers)) for one in submissions}
         if len(kinds) != 1:
             raise InvalidValueError(
-                f"Expected the submissions of a batch to be of one agreement, but there are "
-                f"{len(kinds)} kinds among {len(submissions)}; make a batch for each."
+                "Expected the submissions of a batch to be of one agreement, but there are "
+                "{kinds_count} kinds among {submissions_count}; make a batch for each.",
+                kinds_count=len(kinds),
+                submissions_count=len(submissions),
             )
         for one in submissions:
             _hexadecimal(32, identifier=one.identifier)
@@ -378,7 +403,10 @@ def _decoded(text: str | bytes, kind: type[_Kind], *, whole: bool = True) -> _Ki
         found: _Kind = read_json(text, kind, colons_in_values=False)
     except (msgspec.MsgspecError, RecursionError, ValueError) as error:
         raise InvalidValueError(
-            f"Expected {FORMAT} version {VERSION} as JSON, but it cannot be read: {error}."
+            "Expected {format} version {version} as JSON, but it cannot be read: {error}.",
+            format=FORMAT,
+            version=VERSION,
+            error=error,
         ) from error
     return found
 
@@ -396,7 +424,11 @@ def _numbers(values: Any, *, axes: int) -> FloatArray:
         raise InvalidValueError("Expected numbers, and something else is among them.") from None
     if array.ndim != axes or not array.shape[-1]:
         shape = "(k,)" if axes == 1 else "(n, k)"
-        raise InvalidValueError(f"Expected numbers.shape={array.shape} to be {shape}, k >= 1.")
+        raise InvalidValueError(
+            "Expected numbers.shape={shape} to be {shape_2}, k >= 1.",
+            shape=array.shape,
+            shape_2=shape,
+        )
     if not np.isfinite(array).all():
         raise InvalidValueError(
             "Expected numbers to be finite, and some are not: blurring never makes such a number."
@@ -419,7 +451,10 @@ def _hexadecimal(digits: int, **values: object) -> None:
     ((name, value),) = values.items()
     if not isinstance(value, str) or not re.fullmatch(f"[0-9a-f]{{{digits}}}", value):
         raise InvalidValueError(
-            f"Expected {name}={value!r} to be {digits} hexadecimal digits, 0-9 and a-f."
+            "Expected {name}={value!r} to be {digits} hexadecimal digits, 0-9 and a-f.",
+            name=name,
+            value=value,
+            digits=digits,
         )
 
 
@@ -453,8 +488,11 @@ def sum_of_masks(seeds: WordArray, width: int) -> WordArray:
 def _checked(seeds: WordArray) -> WordArray:
     if seeds.dtype != np.uint64 or seeds.ndim != 2 or seeds.shape[1] != SEED_WORDS:
         raise InvalidValueError(
-            f"Expected seeds to be whole numbers (uint64) of shape (n, {SEED_WORDS}), but they are "
-            f"{seeds.dtype} of shape {seeds.shape}."
+            "Expected seeds to be whole numbers (uint64) of shape (n, {seed_words}), but they are "
+            "{dtype} of shape {shape}.",
+            seed_words=SEED_WORDS,
+            dtype=seeds.dtype,
+            shape=seeds.shape,
         )
     return seeds
 
@@ -481,13 +519,17 @@ class Shares:
         shapes = (len(self.words), 16), (len(self.identifiers), self.layout.width)
         if (self.identifiers.shape, self.words.shape) != shapes or not len(self.words):
             raise InvalidValueError(
-                f"Expected at least one row in identifiers and words, of shapes {shapes}, and got "
-                f"{self.identifiers.shape} and {self.words.shape}."
+                "Expected at least one row in identifiers and words, of shapes {shapes}, and got "
+                "{shape} and {shape_2}.",
+                shapes=shapes,
+                shape=self.identifiers.shape,
+                shape_2=self.words.shape,
             )
         if self.identifiers.dtype != np.uint8 or self.words.dtype != np.uint64:
             raise InvalidValueError(
-                f"Expected identifiers as uint8 and words as uint64, and got "
-                f"{self.identifiers.dtype} and {self.words.dtype}."
+                "Expected identifiers as uint8 and words as uint64, and got {dtype} and {dtype_2}.",
+                dtype=self.identifiers.dtype,
+                dtype_2=self.words.dtype,
             )
 
     def __len__(self) -> int:
@@ -519,9 +561,13 @@ class ShareLayout(Layout):
             return super().rows(data)
         except InvalidValueError:
             raise InvalidValueError(
-                f"Expected shares of kind {self.kind!r} under {self.fingerprint}, {self.size} "
-                f"bytes each, and got {len(data)} bytes of something else. This database gets one "
-                "of two shares, as bytes: send them with `blurfit contribute`."
+                "Expected shares of kind {kind!r} under {fingerprint}, {size} "
+                "bytes each, and got {data_count} bytes of something else. This database gets one "
+                "of two shares, as bytes: send them with `blurfit contribute`.",
+                kind=self.kind,
+                fingerprint=self.fingerprint,
+                size=self.size,
+                data_count=len(data),
             ) from None
 
     def words(self, rows: ByteArray) -> WordArray:
@@ -567,13 +613,16 @@ def require_key(key: str) -> None:
     """Refuse what is no public key in hexadecimal digits, and keys that agree with everybody's."""
     if not (isinstance(key, str) and re.fullmatch("[0-9a-f]{64}", key)):
         raise InvalidValueError(
-            f"Expected key={key!r} to be 64 hexadecimal digits in lower case, as `blurfit serve "
-            "--share-key-file` prints them."
+            "Expected key={key!r} to be 64 hexadecimal digits in lower case, as `blurfit serve "
+            "--share-key-file` prints them.",
+            key=key,
         )
     try:
         seal(b"", key, "00" * 32, "first")  # of low order: the secret would be zero
     except ValueError as error:
-        raise InvalidValueError(f"Expected key={key!r} to be a key of X25519: {error}.") from error
+        raise InvalidValueError(
+            "Expected key={key!r} to be a key of X25519: {error}.", key=key, error=error
+        ) from error
 
 
 def _private(key: str) -> X25519PrivateKey:

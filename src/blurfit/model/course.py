@@ -39,12 +39,14 @@ from blurfit.learning.shrinkage import linear_bayes
 from blurfit.learning.sums import Submodel
 from blurfit.learning.wave_inference import Collected, wave_estimates
 from blurfit.learning.waves import WaveSums, learn_wave, learns_mean, next_map, on_curve
+from blurfit.model.fitting import crowded_bound
 from blurfit.model.model import Link, PublishedModel, WaveShare, coefficient_places
 from blurfit.model.release import PublishedMoments
 from blurfit.schema.schema import units
 from blurfit.theory.forms import WaveForm
 from blurfit.theory.maps import Announced, GaugeMap
 from blurfit.theory.planning import information, mean_alone
+from blurfit.wording import Message, message_of
 
 Waves = Plan | HeldWaves  # of different people, or of all rows each
 Releases = Sequence[PublishedMoments]
@@ -122,9 +124,13 @@ class Course:
         follows = () if wave is None else wave.follows
         if follows != self.marks:
             raise NotCertifiedError(
-                f"Expected wave {len(self.releases) + 1}, which follows the releases "
-                f"{[mark[:12] for mark in self.marks]}, and got wave {len(follows) + 1} after "
-                f"{[mark[:12] for mark in follows]}. Ask for the releases that it follows."
+                "Expected wave {releases_count}, which follows the releases "
+                "{marks}, and got wave {follows_count} after "
+                "{follows}. Ask for the releases that it follows.",
+                releases_count=len(self.releases) + 1,
+                marks=[mark[:12] for mark in self.marks],
+                follows_count=len(follows) + 1,
+                follows=[mark[:12] for mark in follows],
             )
 
     def then(self, release: PublishedMoments) -> "Course":
@@ -145,9 +151,9 @@ class Course:
             raise InvalidValueError("Expected at least the first wave's release.")
         return self.releases[0].fit() if len(self.agreed) == 1 else _model(self)
 
-    def best_model(self) -> tuple[PublishedModel | None, str | None]:
+    def best_model(self) -> tuple[PublishedModel | None, Message | None]:
         """Return the model of as many waves as allow one, or why there is none."""
-        refusal = "no wave was released."
+        refusal = Message("no wave was released.")
         for waves in range(len(self.releases), 0, -1):
             known = self.__dict__.get("beliefs", self.known)[:waves]
             fewer = waves < len(self.releases)
@@ -155,14 +161,15 @@ class Course:
             try:
                 return course.model(), None
             except WRONG_SUMS as error:
-                refusal = str(error)
+                refusal = message_of(error)
         return None, refusal
 
     def _chart(self) -> Announced:
         place = len(self.releases)
         if place >= len(self.agreed):
             raise InvalidValueError(
-                f"Expected fewer than {len(self.agreed)} releases: there is no wave after them."
+                "Expected fewer than {agreed_count} releases: there is no wave after them.",
+                agreed_count=len(self.agreed),
             )
         kind, quorum = self.plan.kinds[place], self.plan.quorums[place]
         last, belief, mu = place == len(self.plan) - 1, self.beliefs[-1], self.plan.mus[place]
@@ -194,7 +201,7 @@ def _model(course: Course) -> PublishedModel:
     if belief.task == "label":
         belief = on_curve(belief)
     link: Link = "linear" if belief.line else "logistic" if belief.task == "label" else "log"
-    inference, held_back, refusal = _wave_inference(course)
+    inference, fixed, refusal = _wave_inference(course)
     held = any(release.held for release in releases)  # then nobody contributed who could lie
     schema = plan.schema
     weights = np.zeros((1, 1 + len(model_columns(schema))))  # 0 for last levels
@@ -211,8 +218,9 @@ def _model(course: Course) -> PublishedModel:
         inference=inference,
         refusal=refusal,
         transform=_chart_of(releases[-1]).to_dict() if inference else None,
-        hidden=held_back,
+        fixed=fixed,
         doubt=None if held else _doubt(course),
+        crowded=crowded_bound(releases[0].joint, schema.target),
         software=releases[-1].software,
         caveats=tuple(dict.fromkeys(one for release in releases for one in release.caveats)),
         held=held,
@@ -293,7 +301,7 @@ def _wave_inference(
         found = replace(found, r_squared=belief.explained)
     names = plan.schema.default_predictors(plan.schema.target.name)
     told = units(plan.schema, plan.schema.target.name, names, log_odds=not belief.line)
-    return (found.in_units(told, coefficient_places(plan.schema)),), found.hidden, None
+    return (found.in_units(told, coefficient_places(plan.schema)),), found.unlimited, None
 
 
 def _joint_sums(plan: Waves, release: PublishedMoments) -> Submodel:

@@ -77,6 +77,7 @@ class ModelQuestions:
         target: str
         features: tuple[str, ...]
         references: Mapping[str, str]
+        hidden: tuple[str, ...]
         link: str
         curve: tuple[float, float] | None
         count: int
@@ -98,7 +99,8 @@ class ModelQuestions:
         matrix, values = _equations(hypotheses, found.names)
         if np.linalg.matrix_rank(matrix) < len(matrix):
             raise InvalidValueError(
-                f"Expected hypotheses that do not follow from each other, and got {hypotheses!r}."
+                "Expected hypotheses that do not follow from each other, and got {hypotheses!r}.",
+                hypotheses=hypotheses,
             )
         asked = found.answer.through(matrix)
         moved = replace(asked, values=asked.values - values)
@@ -107,7 +109,9 @@ class ModelQuestions:
     def compare(self, other: "ModelQuestions", output: str | None = None) -> Comparison:
         """Compare two models of one target of which one is within the other."""
         if not isinstance(other, ModelQuestions):
-            raise InvalidValueError(f"Expected another model, and got a {type(other).__name__}.")
+            raise InvalidValueError(
+                "Expected another model, and got a {name}.", name=type(other).__name__
+            )
         same = (self.fingerprint, self.target, self.link, self.count)
         if same != (other.fingerprint, other.target, other.link, other.count):
             raise InvalidValueError(
@@ -165,18 +169,28 @@ class ModelQuestions:
         schema = self.agreement.schema
         asked = {one.name: one for one in schema.asked_for(self.features)}
         if question not in asked:
-            raise InvalidValueError(f"Expected {question!r} to be one of {listed(asked)}.")
+            raise InvalidValueError(
+                "Expected {question!r} to be one of {listed}.",
+                question=question,
+                listed=listed(asked),
+            )
         held = {name: _middle(one, self.references) for name, one in asked.items()} | dict(at or {})
         one = asked[question]
         points: list[Any] = [1, 0]
         if isinstance(one, Categorical):
-            points = list(one.levels)
+            points = [level for level in one.levels if f"{one.name}={level}" not in self.hidden]
         elif isinstance(one, Numeric):
             curves = [each for each in map(schema.question, self.features) if question in each.of]
             knots = {knot for each in curves if isinstance(each, Curve) for knot in each.knots}
             even = np.linspace(one.lower, one.upper, POINTS).tolist()
             straight = self.link == "linear" and all(isinstance(each, Curve) for each in curves)
             points = sorted(knots | {one.lower, one.upper} if straight else {*knots, *even})
+        if len(points) < 2 or question in self.hidden:
+            raise InfeasibleError(
+                "The noise hides how many people answered {question!r} otherwise than most: there "
+                "is no effect to show. Collect more records, or leave the question out.",
+                question=question,
+            )
         rows = self.rows_of(
             {name: [value] * len(points) for name, value in held.items()} | {question: points},
             output,
@@ -233,7 +247,7 @@ class ModelQuestions:
             people = {one.name: np.atleast_1d(table.columns[one.name]) for one in asked}
         slopes, keys = [], []
         for one in asked:
-            for level, low, high, width in _changes(one, people[one.name], self.references):
+            for level, low, high, width in _changes(one, people[one.name], self):
                 start, end = (
                     self.rows_of({**people, one.name: value}, output) for value in (low, high)
                 )
@@ -280,15 +294,18 @@ def standardised(moments: Asked, formula: Formula, confidence: float = 0.95) -> 
     told = units(schema, formula.target, formula.features, references=formula.references)
     column, *others = schema.question(formula.target).columns
     if others:
-        raise InvalidValueError(f"Expected a target with one column, not {formula.target!r}.")
+        raise InvalidValueError(
+            "Expected a target with one column, not {target!r}.", target=formula.target
+        )
     found = infer(sums.submodel(column, told.names[1:]))
     variance, of_noise = spreads(sums)
     places = [sums.index(name) - 1 for name in (*told.names[1:], column)]
     spread, relative = variance[places], of_noise[places] / variance[places] ** 2
     if hidden := [name for name, one in zip(told.names[1:], spread, strict=False) if one <= 0]:
         raise InfeasibleError(
-            f"The noise hides how much {listed(hidden)} differs between people: leave it out, "
-            "collect more records, or allow a larger epsilon."
+            "The noise hides how much {listed} differs between people: leave it out, "
+            "collect more records, or allow a larger epsilon.",
+            listed=listed(hidden),
         )
     ratio = np.sqrt(spread[:-1] / spread[-1])
     own = found.answer.taken(np.arange(1, len(told.names))).through(np.diag(ratio))
@@ -326,14 +343,19 @@ def _bent(link: str, score: FloatArray) -> tuple[FloatArray, FloatArray]:
     return mean, mean * (1 - mean) if link == "logistic" else mean
 
 
-def _changes(one: Question, answers: Any, references: Mapping[str, str]) -> list[tuple[Any, ...]]:
-    """Return what is changed of a question: its name, from what to what, and by how much."""
+def _changes(one: Question, answers: Any, model: ModelQuestions) -> list[tuple[Any, ...]]:
+    """Return what is changed of a question: its name, from what to what, and by how much; of what
+    is not hidden.
+    """
     count = len(answers)
     if isinstance(one, Categorical):
-        base = references.get(one.name, one.levels[0])
+        base = model.references.get(one.name, one.levels[0])
         others = [level for level in one.levels if level != base]
+        others = [level for level in others if f"{one.name}={level}" not in model.hidden]
         return [(f"{level} for {base}", [base] * count, [level] * count, None) for level in others]
     if not isinstance(one, Numeric):
+        if one.name in model.hidden:
+            return []
         return [("yes for no", [0] * count, [1] * count, None)]
     middle = np.clip(np.asarray(answers, dtype=np.float64), one.lower, one.upper)
     low = np.maximum(middle - _STEP * one.width, one.lower)
@@ -404,6 +426,9 @@ def _equations(text: str, names: Sequence[str]) -> tuple[FloatArray, FloatArray]
         elif text[at : at + 1] not in ("+", "-"):
             break
     raise InvalidValueError(
-        f"Expected equations like '2*{names[-1]} = 0', separated by commas, with coefficients "
-        f"among {listed(names)}, and got {text!r}."
+        "Expected equations like '2*{names} = 0', separated by commas, with coefficients "
+        "among {listed}, and got {text!r}.",
+        names=names[-1],
+        listed=listed(names),
+        text=text,
     )

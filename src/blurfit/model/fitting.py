@@ -22,7 +22,7 @@ from blurfit.learning.solver import minimise
 from blurfit.learning.sums import JointSums, Submodel
 from blurfit.learning.waves import odds_of
 from blurfit.model.tables import Asked
-from blurfit.schema.columns import Categorical, is_unsaid
+from blurfit.schema.columns import Categorical, Numeric, Question, is_unsaid
 from blurfit.schema.formulas import Formula
 from blurfit.schema.schema import Units, units
 
@@ -30,6 +30,10 @@ _METHODS: dict[Reading, str] = {
     "linear-bayes": "least squares; shrunk for prediction, by linear Bayes",
     "mean": "the mean alone: more cannot be told from the noise",
 }
+
+
+Bound = Literal["lower", "upper"]
+_CROWD = 0.25  # of the people at one bound of the target, from which it seems to be too narrow
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +57,7 @@ def fit_formula(
     schema, sums = moments.agreement.schema, moments.joint
     columns = schema.question(formula.target).columns
     scale = units(schema, formula.target, formula.features, references=formula.references)
-    each = (_weights(sums.submodel(column, scale.columns), ridge, lasso) for column in columns)
+    each = (spread_weights(sums, column, scale, ridge, lasso) for column in columns)
     weights, methods, curves = zip(*each, strict=True)
     inference: tuple[Inference, ...] = ()
     refusal = None
@@ -62,12 +66,59 @@ def fit_formula(
     except InfeasibleError as error:
         refusal = str(error)
     return {
-        "weights": np.array([scale.spread(one) for one in weights]),
+        "weights": np.array(weights),
         "curve": curves[0],
         "method": methods[0] + moments.weights_in_words,
         "inference": inference,
         "refusal": refusal,
+        "hidden": tuple(name for name in scale.names if name in sums.hidden),
+        "crowded": crowded_bound(sums, schema.question(formula.target)),
     }
+
+
+def crowded_bound(sums: JointSums, aim: Question) -> Bound | None:
+    """Return the bound of a number that many people seem to be at, as where it clips them.
+
+    The released mean and second moment show it. Let d be the distance from the bound, as a part of
+    half the range. If a fraction q of the people are at the bound, and the distances of the others
+    fall off as an exponential distribution does, then q = 1 − 2E[d]²/E[d²]; for a uniform or normal
+    distribution inside of its bounds that is below 0. E[d] and E[d²] are taken two deviations of
+    their noise to the safe side. At a lower bound of 0 nothing is said: many numbers end there.
+    """
+    if not isinstance(aim, Numeric) or aim.of or aim.optional:
+        return None
+    row, count = sums.index(aim.name), sums.matrix[0, 0] / sums.constant**2
+    weight = sums.columns[row - 1].weight
+    scales = count * sums.constant * weight, count * weight**2
+    mean, square = sums.matrix[0, row] / scales[0], sums.matrix[row, row] / scales[1]
+    noises = np.sqrt([sums.noise.variance[0, row], sums.noise.variance[row, row]]) / scales
+    ends: list[tuple[Bound, float]] = [("upper", mean)]
+    if aim.lower != 0:
+        ends.append(("lower", -mean))
+    for bound, near in ends:
+        first = max(1 - near, 0.0) + 2 * noises[0]
+        second = 1 - 2 * near + square - 2 * float(np.hypot(2 * noises[0], noises[1]))
+        if 2 * first**2 < (1 - _CROWD) * second:
+            return bound
+    return None
+
+
+def spread_weights(
+    sums: JointSums,
+    column: str,
+    scale: Units,
+    ridge: float | None = None,
+    lasso: float | None = None,
+) -> tuple[FloatArray, str, tuple[float, float] | None]:
+    """Return weights of all columns for one column of the target, how they were found, and a
+    label's curve.
+
+    The release says nothing of an answer that hardly anybody gave, so its coefficient is 0: people
+    who gave it are predicted as those who gave the reference level, or the middle.
+    """
+    seen = [name for name in scale.columns if name not in sums.hidden]
+    weights, method, curve = _weights(sums.submodel(column, seen), ridge, lasso)
+    return scale.spread(weights, sums.hidden), method, curve
 
 
 def coefficient_path(
@@ -85,16 +136,21 @@ def coefficient_path(
     aim = schema.question(formula.target)
     if isinstance(aim, Categorical):
         raise InvalidValueError(
-            f"Expected a target with one column for a path, and {formula.target!r} has "
-            f"{len(aim.levels)} classes."
+            "Expected a target with one column for a path, and {target!r} has "
+            "{levels_count} classes.",
+            target=formula.target,
+            levels_count=len(aim.levels),
         )
     told = units(schema, formula.target, formula.features, references=formula.references)
-    sums = moments.joint.submodel(formula.target, told.columns)
+    joint = moments.joint
+    seen = [name for name in told.columns if name not in joint.hidden]
+    sums = joint.submodel(formula.target, seen)
     if penalties is None:
         whole(points=points)
         largest = max(float(np.abs(_centred(sums)[1]).max()), 1e-12) * (1 + 1e-9)  # surely
         penalties = np.geomspace(largest, largest / 1000, points).tolist()
-    rows = [told.apply(told.spread(_weights(sums, **{penalty: value})[0])) for value in penalties]
+    found = (_weights(sums, **{penalty: value})[0] for value in penalties)
+    rows = [told.apply(told.spread(one, joint.hidden)) for one in found]
     return CoefficientPath(told.names, np.asarray(penalties), np.array(rows))
 
 
@@ -133,15 +189,17 @@ def _centred(sums: Submodel) -> tuple[FloatArray, FloatArray, FloatArray, float]
 def _inference(sums: JointSums, column: str, told: Units, *, uneven: bool) -> Inference:
     """Infer one column of the target, in the user's units.
 
-    Where the noise drowns the columns for not saying, because hardly anybody was silent, errors are
-    told for all other coefficients, as if the few had said the reference level or the middle. That
-    is decided by the release alone.
+    Where the noise drowns the columns of rare answers, errors are told for all other coefficients,
+    as if the few had given the reference level or the middle: first without the answers that are
+    hidden, then without all that say that nothing was said. The release alone decides that.
     """
     submodel = sums.submodel(column, told.names[1:])
     try:
         found = infer(submodel, uneven=uneven)
     except InfeasibleError:
-        if not (silence := [name for name in told.names if is_unsaid(name)]):
+        rare = [name for name in told.names if name in sums.hidden]
+        rare = rare or [name for name in told.names if is_unsaid(name)]
+        if not rare:
             raise
-        return _inference(sums, column, told.without(silence), uneven=uneven)
+        return _inference(sums, column, told.without(rare), uneven=uneven)
     return found.in_units(told)

@@ -148,10 +148,14 @@ class ByGroup:
         """
         asked = self.moments.formula(formula)
         if one == other:
-            raise InvalidValueError(f"Expected two different groups, and got {one!r} twice.")
+            raise InvalidValueError(
+                "Expected two different groups, and got {value!r} twice.", value=one
+            )
         fitted, told, places, hidden = self._fitted(asked, (one, other))
         if hidden:
-            raise InfeasibleError(f"{listed(hidden)}: {next(iter(hidden.values()))}")
+            raise InfeasibleError(
+                "{listed}: {next}", listed=listed(hidden), next=next(iter(hidden.values()))
+            )
         schema = self.moments.agreement.schema
         questions = [
             [at for at, column in enumerate(told.names) if column in schema.question(name).columns]
@@ -177,8 +181,9 @@ class ByGroup:
         aim = self._target(asked.target)
         if self.question.name in asked.features and not common:
             raise InvalidValueError(
-                f"Expected a formula without {self.question.name!r}: it is the same for everybody "
-                "in a group."
+                "Expected a formula without {question_name!r}: it is the same for everybody "
+                "in a group.",
+                question_name=self.question.name,
             )
         told = units(schema, asked.target, asked.features, references=asked.references)
         own = [name for name in told.names[1:] if name not in self.question.columns]
@@ -198,16 +203,19 @@ class ByGroup:
         one = self.moments.agreement.schema.question(name)
         if isinstance(one, Categorical) or len(one.columns) > 1:
             raise InvalidValueError(
-                f"Expected a number or a yes/no that everybody answers, and {name!r} is none: "
+                "Expected a number or a yes/no that everybody answers, and {name!r} is none: "
                 "declare a Condition of a level before anything is collected, or ask each group "
-                "for its table."
+                "for its table.",
+                name=name,
             )
         return one
 
     def _place(self, name: str) -> int:
         if name not in self.names:
             raise InvalidValueError(
-                f"Expected one of the groups {listed(self.names)}, not {name!r}."
+                "Expected one of the groups {listed}, not {name!r}.",
+                listed=listed(self.names),
+                name=name,
             )
         return self.names.index(name)
 
@@ -242,7 +250,7 @@ class GroupModels:
         for name in (reference, *groups):
             if name not in names:
                 why = self.hidden.get(name, f"Expected one of {listed(names)}, not {name!r}.")
-                raise InfeasibleError(f"{name}: {why}")
+                raise InfeasibleError("{name}: {why}", name=name, why=why)
         chosen = groups or tuple(name for name in names if name != reference)
         ends = np.eye(len(names))
         contrasts = ends[[names.index(name) for name in chosen]] - ends[names.index(reference)]
@@ -290,8 +298,10 @@ def fit_common(moments: "PublishedMoments", asked: Formula) -> PublishedModel:
     reference = asked.references.get(question.name, question.levels[0])
     if reference in hidden:
         raise InfeasibleError(
-            f"The noise hides how many people {reference!r} has, with which others are compared: "
-            f"compare with another group, as C({question.name}, 'south') does."
+            "The noise hides how many people {reference!r} has, with which others are compared: "
+            "compare with another group, as C({question_name}, 'south') does.",
+            reference=reference,
+            question_name=question.name,
         )
     told = told.without([f"{question.name}={name}" for name in hidden])
     part = fitted.parts[0]

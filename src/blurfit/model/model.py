@@ -41,27 +41,30 @@ from blurfit.errors import (
     whole,
 )
 from blurfit.learning.beliefs import bounds_of, farthest
-from blurfit.learning.inference import Errors, Estimate, Inference
+from blurfit.learning.inference import Errors, Estimate, Inference, InferenceDocument
 from blurfit.learning.wave_inference import estimand
 from blurfit.messages.signing import SIGNATURES, Signature
 from blurfit.model.effects import ModelQuestions
 from blurfit.model.summary import Results, Summary, as_pipeline, number, plot_model
-from blurfit.schema.columns import Categorical, Numeric, Question
+from blurfit.schema.columns import HARMFUL, Categorical, Numeric, Question
 from blurfit.schema.schema import INTERCEPT, Coefficients, Schema, Units, units, values
+from blurfit.schema.table import listed
 from blurfit.theory import maps
 from blurfit.theory.moments import LocalGuarantee, require_local
+
+Line = Annotated[str, Meta(pattern=rf"\A[^{HARMFUL}]*\Z")]  # a terminal shows it, and obeys nothing
 
 
 class PublishedDocument(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What all public files say; a subclass has more."""
 
     version: Literal[1]
-    software: str
-    caveats: tuple[Annotated[str, Meta(min_length=1)], ...]
+    software: Line
+    caveats: tuple[Annotated[Line, Meta(min_length=1)], ...]
     seen_by: SeenBy
     fingerprint: Fingerprint
     admission: Admission | None
-    condition: str  # what the promise needs
+    condition: Line  # what the promise needs
     count: int
     agreement: AgreementDocument
     signatures: tuple[Signature, ...] = ()
@@ -101,9 +104,12 @@ class PublishedFile(ABC):
         whole(count=self.count)
         if self.count < self.agreement.quorum:
             raise InvalidValueError(
-                f"Expected count={self.count} to be at least the quorum {self.agreement.quorum}: "
-                f"{self.CALLED} is not published below it, where the noise would be too small to "
-                "protect anyone."
+                "Expected count={count} to be at least the quorum {quorum}: "
+                "{called} is not published below it, where the noise would be too small to "
+                "protect anyone.",
+                count=self.count,
+                quorum=self.agreement.quorum,
+                called=self.CALLED,
             )
 
     @property
@@ -170,12 +176,19 @@ class PublishedFile(ABC):
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Return the inverse of `to_dict`; the agreement inside is verified."""
         if not isinstance(document, dict):
-            raise InvalidValueError(f"Expected {cls.CALLED} in JSON: an object with named fields.")
+            raise InvalidValueError(
+                "Expected {called} in JSON: an object with named fields.", called=cls.CALLED
+            )
         if document.get("format") != cls.FORMAT or document.get("version") != cls.VERSION:
             raise InvalidValueError(
-                f"Expected format={cls.FORMAT!r}, version={cls.VERSION}, and got "
-                f"format={document.get('format')!r}, version={document.get('version')!r}. "
-                f"Is this {cls.CALLED}, and of this version of blurfit?"
+                "Expected format={format!r}, version={version}, and got "
+                "format={document!r}, version={document_2!r}. "
+                "Is this {called}, and of this version of blurfit?",
+                format=cls.FORMAT,
+                version=cls.VERSION,
+                document=document.get("format"),
+                document_2=document.get("version"),
+                called=cls.CALLED,
             )
         try:
             read = msgspec.convert(document, cls.DOCUMENT)
@@ -185,7 +198,7 @@ class PublishedFile(ABC):
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             wrong = str(error) if isinstance(error, msgspec.ValidationError) else repr(error)
             raise InvalidValueError(
-                f"Expected {cls.CALLED} as blurfit writes it: {wrong}."
+                "Expected {called} as blurfit writes it: {wrong}.", called=cls.CALLED, wrong=wrong
             ) from error
 
     def to_json(self) -> str:
@@ -198,7 +211,9 @@ class PublishedFile(ABC):
         try:
             document = read_json(text)
         except ValueError as error:
-            raise InvalidValueError(f"Expected {cls.CALLED} in JSON: {error}.") from error
+            raise InvalidValueError(
+                "Expected {called} in JSON: {error}.", called=cls.CALLED, error=error
+            ) from error
         return cls.from_dict(document)
 
     def save(self, path: str | Path) -> None:
@@ -225,8 +240,9 @@ def _common(document: PublishedDocument, agreed: Any) -> dict[str, Any]:
     seen_by = document.seen_by
     if seen_by not in ("holder", "nobody" if agreement.databases else "collector"):
         raise InvalidValueError(
-            f"Expected seen_by={seen_by!r} to be 'holder', or what its agreement says: 'nobody' "
-            "with two databases, and 'collector' with one."
+            "Expected seen_by={seen_by!r} to be 'holder', or what its agreement says: 'nobody' "
+            "with two databases, and 'collector' with one.",
+            seen_by=seen_by,
         )
     return {
         "agreement": agreement,
@@ -246,7 +262,13 @@ def _written(signatures: Sequence[Signature]) -> dict[str, Any]:
 def as_text(document: Mapping[str, Any]) -> str:
     """Return the one text of a document; an agreement and sums were found to be finite before."""
     # `json` takes ten times as long, but only it refuses NaN, for which there is null otherwise
-    json.dumps({**document, "agreement": None, "sums": None}, allow_nan=False)
+    try:
+        json.dumps({**document, "agreement": None, "sums": None}, allow_nan=False)
+    except ValueError as error:
+        raise InvalidValueError(
+            "Expected finite numbers in a published file, and some are beyond the range of floats. "
+            "Choose other units."
+        ) from error
     text = msgspec.json.encode(document, enc_hook=float, order="sorted")
     return msgspec.json.format(text, indent=2).decode() + "\n"
 
@@ -254,6 +276,7 @@ def as_text(document: Mapping[str, Any]) -> str:
 Link = Literal["linear", "logistic", "log"]
 LINKS: tuple[Link, ...] = ("linear", "logistic", "log")
 LARGEST_LOGARITHM = 500.0  # of an expected count: whatever is asked, it is a number
+LARGEST_WEIGHT = 1e100  # on encoded columns, which are at most 1: others would overflow
 LEAST_SHARE = 1e-12  # of a class, before all are divided by their sum
 
 
@@ -314,8 +337,11 @@ class WaveShare:
         whole(count=self.count, quorum=self.quorum, honest=self.honest)
         if not self.honest <= self.quorum <= self.count:
             raise InvalidValueError(
-                f"Expected honest={self.honest} <= quorum={self.quorum} <= count={self.count}: no "
-                "wave is released below what it waits for, or with noise for more than that."
+                "Expected honest={honest} <= quorum={quorum} <= count={count}: no "
+                "wave is released below what it waits for, or with noise for more than that.",
+                honest=self.honest,
+                quorum=self.quorum,
+                count=self.count,
             )
 
 
@@ -328,24 +354,26 @@ class ModelDocument(PublishedDocument, frozen=True, kw_only=True, forbid_unknown
     public_rows: Literal[0]
     target: str
     features: tuple[str, ...]
-    references: dict[str, str]
+    references: dict[Line, Line]
     link: Link
     curve: tuple[float, float] | None
-    method: str
+    method: Line
     columns: tuple[str, ...]
     weights: dict[str, tuple[float, ...]]
     coefficients: dict[str, dict[str, float]]
-    inference: tuple[dict[str, Any], ...]
-    refusal: str | None
+    inference: tuple[InferenceDocument, ...]
+    refusal: Line | None
     transform: dict[str, Any] | None
-    hidden: tuple[int, ...]
-    doubt: str | None
+    fixed: tuple[int, ...]
+    doubt: Line | None
+    hidden: tuple[Line, ...]
+    crowded: Literal["lower", "upper"] | None
 
 
 # What a model and its document call alike.
 _SAME = (
     *("waves", "models", "target", "features", "references", "link", "curve"),
-    *("method", "refusal", "transform", "hidden", "doubt"),
+    *("method", "refusal", "transform", "fixed", "doubt", "hidden", "crowded"),
 )
 
 
@@ -377,19 +405,28 @@ class PublishedModel(PublishedFile, ModelQuestions):
     held: bool = False
     models: int = 1
     transform: Mapping[str, Any] | None = None  # of the last wave, if errors are its own
-    hidden: tuple[int, ...] = ()  # places in its coefficients of those that noise hides
+    fixed: tuple[int, ...] = ()  # places of its coefficients that noise hides
     doubt: str | None = None  # that two waves disagree by more than chance, where they do
     waves: tuple[WaveShare, ...] = ()  # of a plan; each contributor is in one alone
+    hidden: tuple[str, ...] = ()  # columns of answers that hardly anybody gave: coefficients of 0
+    crowded: Literal["lower", "upper"] | None = None  # the target's bound that clips many people
     signatures: tuple[Signature, ...] = ()
 
     def __post_init__(self) -> None:
         self._require_quorum()
         whole(models=self.models)
+        if len(set(self.features)) < len(self.features):
+            raise InvalidValueError(
+                "Expected features, each of them once, and got {features}.",
+                features=listed(self.features),
+            )
         one_of(LINKS, link=self.link)
         number = isinstance(self.aim, Numeric)
         if {"logistic": number, "log": not number}.get(self.link):
             raise InvalidValueError(
-                f"Expected a link that suits {self.target!r}, and got {self.link!r}."
+                "Expected a link that suits {target!r}, and got {link!r}.",
+                target=self.target,
+                link=self.link,
             )
         if self.curve is not None:
             finite(of_curve=self.curve[0])
@@ -399,17 +436,27 @@ class PublishedModel(PublishedFile, ModelQuestions):
         self._require_waves()
         weights = np.array(self.weights, dtype=np.float64)
         expected = (len(self.outputs), 1 + len(self.columns))
-        if weights.shape != expected or not np.isfinite(weights).all():
+        if weights.shape != expected or not (np.abs(weights) <= LARGEST_WEIGHT).all():
             raise InvalidValueError(
-                f"Expected weights to be finite numbers of shape {expected}, one row for each of "
-                f"{self.outputs} and one column for the intercept and each of {self.columns}, and "
-                f"got shape {weights.shape}."
+                "Expected weights to be finite numbers up to {largest:g} of shape {expected}, one "
+                "row for each of {outputs} and one column for the intercept and each of {columns}, "
+                "and got shape {shape}.",
+                largest=LARGEST_WEIGHT,
+                expected=expected,
+                outputs=self.outputs,
+                columns=self.columns,
+                shape=weights.shape,
             )
         if len(self.inference) not in (0, len(self.outputs)):
             raise InvalidValueError(
-                f"Expected standard errors for each of {self.outputs}, and got "
-                f"{len(self.inference)}."
+                "Expected standard errors for each of {outputs}, and got {inference_count}.",
+                outputs=self.outputs,
+                inference_count=len(self.inference),
             )
+        if self.transform is not None:
+            places = range(map_from_dict(self.transform).whitening.dimension + 1)
+            if not set(self.fixed).issubset(places):
+                raise InvalidValueError("Expected fixed to be places of the transform's columns.")
         object.__setattr__(self, "weights", fixed(weights))
 
     def _require_waves(self) -> None:
@@ -418,13 +465,19 @@ class PublishedModel(PublishedFile, ModelQuestions):
         if not self.waves and (wave is None or wave.number == 1):
             return
         if sum(one.count for one in self.waves) != self.count:
-            raise InvalidValueError(f"Expected waves={self.waves} to sum to count={self.count}.")
+            raise InvalidValueError(
+                "Expected waves={waves} to sum to count={count}.",
+                waves=self.waves,
+                count=self.count,
+            )
         people = () if wave is None else wave.people[: wave.number]
         last = replace(WaveShare.of(self.count, self.agreement), count=self.waves[-1].count)
         if tuple(one.quorum for one in self.waves) != people or self.waves[-1] != last:
             raise InvalidValueError(
-                f"Expected waves={self.waves} to wait for {people} people, and the last to state "
-                "what the agreement states."
+                "Expected waves={waves} to wait for {people} people, and the last to state "
+                "what the agreement states.",
+                waves=self.waves,
+                people=people,
             )
         for one in self.waves:
             require_local(
@@ -482,8 +535,10 @@ class PublishedModel(PublishedFile, ModelQuestions):
         """What predictions are made with, in the user's units."""
         if len(self.outputs) > 1:
             raise InfeasibleError(
-                f"{self.target!r} has the classes {list(self.outputs)}, each with coefficients of "
-                "its own: use coefficients_of(level)."
+                "{target!r} has the classes {outputs}, each with coefficients of "
+                "its own: use coefficients_of(level).",
+                target=self.target,
+                outputs=list(self.outputs),
             )
         return self.coefficients_of(self.target)
 
@@ -573,7 +628,7 @@ class PublishedModel(PublishedFile, ModelQuestions):
         places, encoded = coefficient_places(schema), target[:, 0]
         if isinstance(chart, maps.NewtonMap) and isinstance(chart.loss, maps.PoissonNewton):
             encoded = (encoded + 1) / 2 * chart.loss.count_bound
-        best = estimand(chart, v[:, [place - 1 for place in places[1:]]], encoded, self.hidden)
+        best = estimand(chart, v[:, [place - 1 for place in places[1:]]], encoded, self.fixed)
         return np.asarray(told.matrix[:, places] @ best + told.offset)
 
     def _by(self, errors: Errors) -> "PublishedModel":
@@ -586,11 +641,17 @@ class PublishedModel(PublishedFile, ModelQuestions):
         inside_unit_interval(confidence=confidence)
         if not isinstance(self.aim, Numeric):
             raise InfeasibleError(
-                f"Intervals are for numbers; {self.target!r} has probabilities. Use predict_proba."
+                "Intervals are for numbers; {target!r} has probabilities. Use predict_proba.",
+                target=self.target,
             )
         inference, rows = self.inference_of(), self.rows_of(records)
         found = [inference.prediction(row, confidence) for row in rows[:, 1:]]
         ends = np.array([(one.lower, one.upper) for one in found])
+        if np.isnan(ends).any():
+            raise InfeasibleError(
+                "Expected errors of finite numbers, of more people than coefficients: this model "
+                "has none, so there are no intervals."
+            )
         return np.asarray(np.clip(ends, self.aim.lower, self.aim.upper))  # where everybody is
 
     def rows_of(self, records: Any, output: str | None = None) -> FloatArray:
@@ -659,14 +720,26 @@ class PublishedModel(PublishedFile, ModelQuestions):
         outputs = _outputs(common["agreement"].schema.question(document.target))
         if set(document.weights) != set(outputs):  # by name, in any order
             raise InvalidValueError(
-                f"Expected weights for each of {list(outputs)}, and got {list(document.weights)}."
+                "Expected weights for each of {outputs}, and got {weights}.",
+                outputs=list(outputs),
+                weights=list(document.weights),
             )
-        return cls(
+        found = cls(
             **common,
             **{name: getattr(document, name) for name in _SAME},
             weights=np.array([document.weights[name] for name in outputs], dtype=np.float64),
-            inference=tuple(map(Inference.from_dict, document.inference)),
+            inference=tuple(map(Inference.from_document, document.inference)),
         )
+        names = found.units.names if found.inference else ()
+        for inference in found.inference:
+            if inference.names != tuple(name for name in names if name in inference.names):
+                raise InvalidValueError(
+                    "Expected standard errors of some of {names} in this order, and got "
+                    "{inference_names}.",
+                    names=listed(names),
+                    inference_names=listed(inference.names),
+                )
+        return found
 
 
 def coefficient_places(schema: Schema) -> list[int]:

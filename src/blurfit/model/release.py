@@ -48,6 +48,7 @@ from blurfit.schema.formulas import Formula, parsed
 from blurfit.theory.coded import CodedForm
 from blurfit.theory.forms import JointForm
 from blurfit.theory.hazards import EventForm
+from blurfit.wording import Message, join_messages
 
 LITTLE_WEIGHT = 0.1  # on average, below which it is said what it costs
 
@@ -89,9 +90,16 @@ class PublishedMoments(PublishedFile, Asked):
     def __post_init__(self) -> None:
         self._require_quorum()
         sums = np.array(self.sums, dtype=np.float64)
-        if sums.shape != (self.agreement.form.width,) or not np.isfinite(sums).all():
+        (part,) = self.agreement.parts
+        largest = self.count * _MOST_STEPS * part.step
+        if sums.shape != (self.agreement.form.width,) or not (np.abs(sums) <= largest).all():
             raise errors.InvalidValueError(
-                f"Expected {self.agreement.form.width} finite sums, and got shape {sums.shape}."
+                "Expected {width} sums up to {largest:g}, which is more than {count:,} people can "
+                "send, and got shape {shape}.",
+                width=self.agreement.form.width,
+                largest=largest,
+                count=self.count,
+                shape=sums.shape,
             )
         object.__setattr__(self, "sums", fixed(sums))
 
@@ -184,8 +192,10 @@ class PublishedMoments(PublishedFile, Asked):
         aim = schema.target.name if target is None else target
         if aim not in targets:
             raise errors.InvalidValueError(
-                f"Expected target={aim!r} to be one of {list(targets)}: the agreement says "
-                "that only these may be predicted."
+                "Expected target={aim!r} to be one of {targets}: the agreement says "
+                "that only these may be predicted.",
+                aim=aim,
+                targets=list(targets),
             )
         sent = {one.name for one in self.agreement.questions}
         if not self.agreement.factors:
@@ -219,8 +229,9 @@ class PublishedMoments(PublishedFile, Asked):
         if grouped in asked.features:
             if ridge is not None or lasso is not None or uneven:
                 raise errors.InvalidValueError(
-                    f"Expected no ridge, lasso or uneven with the group {grouped!r} as a feature: "
-                    "what is shrunk there, and the errors, follow from the noise."
+                    "Expected no ridge, lasso or uneven with the group {grouped!r} as a feature: "
+                    "what is shrunk there, and the errors, follow from the noise.",
+                    grouped=grouped,
                 )
             return fit_common(self, asked)
         return self.modelled(
@@ -272,6 +283,9 @@ class PublishedMoments(PublishedFile, Asked):
         return cls(**common, sums=np.array(document.sums, dtype=np.float64))
 
 
+_MOST_STEPS = 2.0**52  # of the grid, for each person: numbers have 2⁵¹ at most, the noise fewer
+
+
 def learn(agreement: Agreement, totals: Totals, *, held: bool = False) -> PublishedModel:
     """Return the shrunk model of the agreed target, refused below the quorum; `held` as in
     `PublishedModel`.
@@ -290,13 +304,17 @@ def refuse_unless_ready(agreement: Agreement, totals: Totals) -> None:
     """Refuse sums of another agreement, and of fewer people than its quorum."""
     if totals.fingerprint != agreement.fingerprint:
         raise errors.InvalidValueError(
-            f"Expected sums under {agreement.fingerprint}, and got some that were blurred under "
-            f"{totals.fingerprint}: another agreement promises something else."
+            "Expected sums under {agreement_fingerprint}, and got some that were blurred under "
+            "{totals_fingerprint}: another agreement promises something else.",
+            agreement_fingerprint=agreement.fingerprint,
+            totals_fingerprint=totals.fingerprint,
         )
     if totals.draws != agreement.database_draws:
         raise errors.InvalidValueError(
-            f"Expected sums with the noise of {agreement.database_draws} databases, as agreed, and "
-            f"these have that of {totals.draws}: add it with blurfit.randomness."
+            "Expected sums with the noise of {database_draws} databases, as agreed, and "
+            "these have that of {draws}: add it with blurfit.randomness.",
+            database_draws=agreement.database_draws,
+            draws=totals.draws,
         )
     refuse_below_quorum(agreement, totals.count)
 
@@ -306,9 +324,12 @@ def refuse_below_quorum(agreement: Agreement, count: int) -> None:
     missing = agreement.quorum - count
     if missing > 0:
         raise errors.BelowQuorumError(
-            f"Expected count={count} to be at least the quorum {agreement.quorum}: "
-            f"{missing} more contributors are needed. With fewer, the noise is too small to "
-            "protect anyone."
+            "Expected count={count} to be at least the quorum {quorum}: "
+            "{missing} more contributors are needed. With fewer, the noise is too small to "
+            "protect anyone.",
+            count=count,
+            quorum=agreement.quorum,
+            missing=missing,
         )
 
 
@@ -351,8 +372,11 @@ class Release:
     def text(self) -> str:
         """Return the model's text, always the same bytes; an error where there is none."""
         if self.model is None:
-            shown = "The sums are published, and are not a model. " if self.moments else ""
-            raise errors.InfeasibleError(shown + (self.refusal or "There is no model."))
+            reason = Message(self.refusal or "There is no model.")
+            if self.moments:
+                shown = Message("The sums are published, and are not a model.")
+                reason = join_messages([shown, reason])
+            raise errors.InfeasibleError(reason)
         return self.model
 
     def shown(self) -> str:
@@ -432,11 +456,12 @@ def examine(text: str | bytes, agreement: Agreement | None = None) -> Examinatio
         document = read_json(text)
         stated = document.get("format") if isinstance(document, dict) else None
     except ValueError as error:
-        raise errors.InvalidValueError(f"Expected a file in JSON: {error}.") from error
+        raise errors.InvalidValueError("Expected a file in JSON: {error}.", error=error) from error
     kind = next((one for one in KINDS if stated == one.FORMAT), None)
     if kind is None:
         raise errors.InvalidValueError(
-            f"Expected a model or moments that a service published, and got format={stated!r}."
+            "Expected a model or moments that a service published, and got format={stated!r}.",
+            stated=stated,
         )
     try:
         found = kind.from_dict(document)

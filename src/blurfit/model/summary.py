@@ -27,6 +27,7 @@ from blurfit.errors import InfeasibleError, axes, optional
 from blurfit.learning.inference import Estimate
 from blurfit.schema.columns import Categorical, Numeric
 from blurfit.schema.schema import title_of, titles
+from blurfit.wording import Series
 
 if TYPE_CHECKING:
     from blurfit.agreement.statement import Promise
@@ -37,15 +38,20 @@ if TYPE_CHECKING:
 
 WIDTH = 110  # of a line of text
 
-# All of ASCII's punctuation, but for what stands in numbers; a point in a word could make a link.
-_MARKS = re.compile(r"[!-+/:-@\[-`{-~]|(?<=[^\W\d])\.")
+# What makes markup anywhere, in a line, or at its beginning; a point in a word could make a link.
+_MARKS = re.compile(
+    r"[#$&*<>@\[\\\]^`{|}]|(?<! )~|~(?! )|:(?=/)|(?<=[^\W\d])\.(?=\w)|(?<!\w)_|_(?!\w)"
+    r"|^[-+=](?=\s|$)|^=+$"
+)
 
 
 def plain(text: str) -> str:
     r"""Text as one line in which Markdown finds nothing to interpret.
 
     >>> print(plain("-1,234.5 ![x](www.example.org)"))
-    -1,234.5 \!\[x\]\(www\.example\.org\)
+    -1,234.5 !\[x\](www\.example\.org)
+    >>> print(plain("What is it worth? (An example.)"))
+    What is it worth? (An example.)
     """
     return _MARKS.sub(r"\\\g<0>", " ".join(text.split()))
 
@@ -58,12 +64,18 @@ OWN_ESTIMAND = (
     "Estimates are of {estimand}. Standard errors cover sampling and the noise of privacy, in what "
     "the last wave's own update would find among everybody."
 )
-HIDDEN = (
+FIXED = (
     "The noise hides {names}: without intervals, and held at the value that the last wave started "
     "from while the others were estimated."
 )
 PROBABILITY = "Coefficients are changes in probability (a linear probability model)."
 CURVE = "Coefficients are on the scale of {scale}. Errors {robust} that the model is correct."
+CROWDED = (
+    "Many people seem to be at the {bound} bound of {target}, {value}, as the released mean and "
+    "second moment show. If answers beyond it are possible, they were clipped, the mean is biased "
+    "and all coefficients are too near to 0, which no standard error covers."
+)
+HIDDEN = "Not shown: {names} (too few people to tell from none). Predictions use 0 for them."
 _SCALES = {"logistic": "log-odds", "log": "the logarithm of the mean"}
 
 
@@ -108,10 +120,14 @@ class Summary:
                 notes.append(UNEVEN)
             if model.transform is not None:
                 notes.append(OWN_ESTIMAND.format(estimand=model.estimand_in_words))
-            if hidden := [one.names[place] for one in model.inference for place in one.hidden]:
-                notes.append(HIDDEN.format(names=", ".join(hidden)))
+            if unknown := [one.names[place] for one in model.inference for place in one.unlimited]:
+                notes.append(FIXED.format(names=", ".join(unknown)))
         elif model.refusal:
             notes.append(f"No standard errors: {model.refusal}")
+        if model.hidden:
+            notes.append(_of_hidden(model))
+        if model.crowded:
+            notes.append(f"Caution: {crowded_in_words(model)}")
         if model.doubt:
             notes.append(f"Caution: {model.doubt}")
         if held and promise.private:
@@ -152,7 +168,7 @@ class Summary:
             lines += ["| " + " | ".join(map(plain, row)) + " |" for row in section.rows]
             lines += ["", *(f"- {name}: {value}" for name, value in section.facts), ""]
         lines += [f"- {name}: {value}" for name, value in self.facts]
-        lines += ["", *self.notes] if self.notes else []
+        lines += ["", *map(plain, self.notes)] if self.notes else []
         return "\n".join(lines) + "\n"
 
     def to_html(self) -> str:
@@ -177,11 +193,25 @@ def facts_of(promise: "Promise", more: str = "") -> tuple[tuple[str, str], ...]:
     return (whom, f"{number}{more}"), ("privacy", promise.numbers), *protects
 
 
+def crowded_in_words(model: "PublishedModel") -> str:
+    """Say which bound of the target clips many people, and what follows."""
+    value = number(getattr(model.aim, str(model.crowded)))
+    return CROWDED.format(bound=model.crowded, target=title_of(model.aim), value=value)
+
+
+def _of_hidden(model: "PublishedModel") -> str:
+    """Say which answers hardly anybody gave, and how people who gave them are predicted."""
+    called = titles(model.agreement.schema)
+    names = ", ".join(called.get(name, name) for name in model.hidden)
+    return HIDDEN.format(names=names)
+
+
 def _section(model: "PublishedModel", output: str, confidence: float) -> Section:
     title, called = "", titles(model.agreement.schema)
     if len(model.outputs) > 1:
         title = f"{title_of(model.aim)} = {model.aim.wording.label(output)}"
-    predicting = model.coefficients_of(output).by_name()
+    every = model.coefficients_of(output).by_name()
+    predicting = {name: value for name, value in every.items() if name not in model.hidden}
     if not model.inference:
         plain = tuple((called.get(name, name), number(value)) for name, value in predicting.items())
         return Section(title, ("", "for prediction"), plain, ())
@@ -193,7 +223,7 @@ def _section(model: "PublishedModel", output: str, confidence: float) -> Section
     for name, value in predicting.items():
         one, error = known.get(name), None
         told = ["–"] * (len(head) - 1)  # of a level that hardly anybody has
-        if one is not None and not one.is_hidden:
+        if one is not None and not one.is_unlimited:
             told = [*cells(one), f"{one.statistic:.2f}", probability(one.p_value)]
             error = one.standard_error
         rows.append((called.get(name, name), *told, number(value, error)))
@@ -225,10 +255,10 @@ def number(value: float, error: float | None = None) -> str:
     """
     if not math.isfinite(value):
         return str(value)
-    if value == 0 and not error:
-        return "0"
     if error and math.isfinite(error):
         places = 1 - math.floor(math.log10(error))
+    elif value == 0:
+        return "0"
     else:
         places = 2 - math.floor(math.log10(abs(value)))
     rounded = round(value, places)
@@ -268,9 +298,11 @@ def plot_model(
     """
     output = model.outputs[0] if output is None else output
     found = model.coefficients_of(output)
-    known = model.estimates(confidence, output)[1:] if model.inference else ()
-    estimates = [one for one in known if not one.is_hidden]
-    names = [one.name for one in estimates] or list(found.effects)
+    known = model.estimates(confidence, output)[1:] if model.inference else []
+    shown = [one for one in known if one.name not in model.hidden]
+    estimates = [one for one in shown if not one.is_unlimited]
+    effects = {name: one for name, one in found.effects.items() if name not in model.hidden}
+    names = [one.name for one in estimates] or list(effects)
     asked = (model.agreement.schema.question(name) for name in model.features)
     widths = {one.name: one.width for one in asked if isinstance(one, Numeric)}
     ranges = np.array([widths.get(name, 1.0) for name in names])
@@ -285,7 +317,7 @@ def plot_model(
         ax.plot(middle, places, "o")
         note = f"{confidence:.0%} intervals; thick: the part due to privacy noise"
     else:
-        ax.plot(ranges * list(found.effects.values()), places, "o")
+        ax.plot(ranges * list(effects.values()), places, "o")
         note = "no standard errors"
     ax.axvline(0, color="grey", linewidth=1)
     called = titles(model.agreement.schema)
@@ -322,7 +354,7 @@ def _column(attribute: str, doc: str) -> Any:
 
     def series(self: "Results") -> Any:
         found = self.model.estimates(output=self.output)
-        numbers = [np.nan if one.is_hidden else getattr(one, attribute) for one in found]
+        numbers = [np.nan if one.is_unlimited else getattr(one, attribute) for one in found]
         return optional("pandas").Series(numbers, [one.name for one in found], name=attribute)
 
     return property(series, doc=doc)
@@ -343,14 +375,14 @@ class Results:
     def conf_int(self, alpha: float = 0.05) -> Any:
         """Lower and upper bounds at confidence 1 − α, in columns 0 and 1."""
         found = self.model.estimates(1 - alpha, self.output)
-        bounds = [(np.nan,) * 2 if one.is_hidden else (one.lower, one.upper) for one in found]
+        bounds = [(np.nan,) * 2 if one.is_unlimited else (one.lower, one.upper) for one in found]
         return optional("pandas").DataFrame(bounds, [one.name for one in found])
 
     def cov_params(self) -> Any:
         """The covariance of the coefficients: sampling and privacy together."""
         found = self.model.inference_of(self.output)
         covariance = found.covariance
-        covariance[list(found.hidden)] = covariance[:, list(found.hidden)] = np.nan
+        covariance[list(found.unlimited)] = covariance[:, list(found.unlimited)] = np.nan
         return optional("pandas").DataFrame(covariance, found.names, found.names)
 
     @property
@@ -423,8 +455,9 @@ def _features(model: "PublishedModel") -> list[Any]:
     features: list[Any] = [model.agreement.schema.question(name) for name in model.features]
     if derived := [one.name for one in features if one.of]:
         raise InfeasibleError(
-            f"Expected features that are asked, and {', '.join(derived)} is computed from answers, "
-            "which scikit-learn does not do. Predict with blurfit itself, or in R."
+            "Expected features that are asked, and {derived} is computed from answers, "
+            "which scikit-learn does not do. Predict with blurfit itself, or in R.",
+            derived=Series(derived),
         )
     return features
 

@@ -124,8 +124,9 @@ class SurvivalModel:
         )
         if first == 0 or one.optional or not isinstance(one, Binary | Categorical):
             raise InvalidValueError(
-                f"Expected by={by!r} to be a feature with levels, or of yes and no, that everybody "
-                "answers. Of a number declare bands."
+                "Expected by={by!r} to be a feature with levels, or of yes and no, that everybody "
+                "answers. Of a number declare bands.",
+                by=by,
             )
         weight, size = columns[first - 1].weight, 1 + len(columns)
         if isinstance(one, Categorical):

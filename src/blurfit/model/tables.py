@@ -54,6 +54,7 @@ from blurfit.schema.columns import NOT_SAID, Categorical, Numeric, Question, is_
 from blurfit.schema.derived import Bands, Cross, Curve, Poly, Product
 from blurfit.schema.schema import Schema, units
 from blurfit.schema.table import listed
+from blurfit.wording import Series
 
 if TYPE_CHECKING:
     from blurfit.agreement.agreement import Agreement
@@ -242,7 +243,9 @@ def save_frame(frame: Any, path: str | Path, notes: Sequence[str] = ()) -> None:
             frame.to_csv(file, index=False)
         return
     if ending != ".xlsx":
-        raise InvalidValueError(f"Expected a path that ends in .csv or .xlsx, and got {path!s}.")
+        raise InvalidValueError(
+            "Expected a path that ends in .csv or .xlsx, and got {path!s}.", path=path
+        )
     optional("openpyxl")
     pandas = optional("pandas")
     with pandas.ExcelWriter(path, engine="openpyxl") as book:
@@ -352,11 +355,16 @@ class Asked:
         one = schema.question(name)
         title = f"Mean of {name}" + ("" if by is None else f" by {by}")
         if isinstance(one, Curve | Product):
-            raise InvalidValueError(f"Expected a number or a yes/no, and {name!r} is for models.")
-        if isinstance(one, Categorical):
             raise InvalidValueError(
-                f"Expected a number or a yes/no, and {name!r} has levels: ask for "
-                f"moments.table({name!r}" + (")." if by is None else f", {by!r}).")
+                "Expected a number or a yes/no, and {name!r} is for models.", name=name
+            )
+        if isinstance(one, Categorical):
+            questions = Series(map(repr, filter(None, (name, by))))
+            raise InvalidValueError(
+                "Expected a number or a yes/no, and {name!r} has levels: ask for "
+                "moments.table({questions}).",
+                name=name,
+                questions=questions,
             )
         levels = None if by is None else levels_of(sums, schema.question(by))
         notes, limits = [], limits_of(one)
@@ -394,12 +402,14 @@ class Asked:
         one = levels_of(sums, schema.question(name))
         if other is None:
             if shares in ("row", "column"):
-                raise InvalidValueError(f"Expected two questions with shares={shares!r}.")
+                raise InvalidValueError(
+                    "Expected two questions with shares={shares!r}.", shares=shares
+                )
             blurred, test, rows = tables.counts(sums, one), None, list[Any](one.names)
         else:
             if other == name:
                 raise InvalidValueError(
-                    f"Expected two different questions, and got {name!r} twice."
+                    "Expected two different questions, and got {name!r} twice.", name=name
                 )
             two = levels_of(sums, schema.question(other))
             blurred = tables.table(sums, one, two)
@@ -470,11 +480,16 @@ class Asked:
         for part, asked in ((one, levels), (two, others)):
             names = asked or part.names[:2]
             if len(names) != 2 or len(set(names)) != 2 or not set(names) <= set(part.names):
-                raise InvalidValueError(f"Expected two of {listed(part.names)}, and got {names!r}.")
+                raise InvalidValueError(
+                    "Expected two of {listed}, and got {names!r}.",
+                    listed=listed(part.names),
+                    names=names,
+                )
             if asked is None and len(part) > 2:
                 raise InvalidValueError(
-                    f"Expected two levels of {part.question!r} to be named, of "
-                    f"{listed(part.names)}."
+                    "Expected two levels of {question!r} to be named, of {listed}.",
+                    question=part.question,
+                    listed=listed(part.names),
                 )
             chosen.append([part.names.index(each) for each in names])
         cells = [row * len(two) + column for row in chosen[0] for column in chosen[1]]
@@ -553,7 +568,9 @@ class Calibrated:
         schema, sums = self.moments.agreement.schema, self.moments.joint
         one = schema.question(name)
         if name in self.features:
-            raise InvalidValueError(f"Expected another question than {name!r}, which is known.")
+            raise InvalidValueError(
+                "Expected another question than {name!r}, which is known.", name=name
+            )
         told = units(schema, name, self.features)
         found = [infer(sums.submodel(each, told.names[1:])).in_units(told) for each in one.columns]
         at = np.array([[1.0, *(self.known[each] for each in told.names[1:])]])
@@ -580,9 +597,11 @@ class Calibrated:
         found = next((one for one in crossed if set(one.of) == {name, other}), None)
         if found is None:
             raise InfeasibleError(
-                f"The release has no products of three columns, which weighting a table of {name} "
-                f"and {other} needs: declare Cross({name!r}, {other!r}) before anything is "
-                "collected."
+                "The release has no products of three columns, which weighting a table of {name} "
+                "and {other} needs: declare Cross({name!r}, {other!r}) before anything is "
+                "collected.",
+                name=name,
+                other=other,
             )
         told = self.mean(found.name, confidence=confidence)
         levels = [levels_of(self.moments.joint, schema.question(one)).names for one in found.of]
@@ -596,9 +615,11 @@ class Calibrated:
         asked = release.formula(formula)
         if not set(self.features) <= {asked.target, *asked.features}:
             raise InfeasibleError(
-                f"Expected {listed(self.features)} among the columns of {formula!r}: a model "
+                "Expected {listed} among the columns of {formula!r}: a model "
                 "without them would need the products of three columns, which are not in the "
-                "release. Add them, or collect with groups=…, whose sums can be weighted."
+                "release. Add them, or collect with groups=…, whose sums can be weighted.",
+                listed=listed(self.features),
+                formula=formula,
             )
         model: PublishedModel = release.fit(formula, **options)
         return model
@@ -611,7 +632,9 @@ def _read_totals(path: Path) -> Any:
             return json.loads(text)
     except (OSError, ValueError) as error:
         raise InvalidValueError(
-            f"Expected {str(path)!r} to be a file of known totals, in JSON or CSV: {error}."
+            "Expected {path!r} to be a file of known totals, in JSON or CSV: {error}.",
+            path=str(path),
+            error=error,
         ) from error
     found: dict[str, Any] = {}
     for line, row in enumerate(csv.DictReader(text.splitlines()), start=2):
@@ -619,8 +642,10 @@ def _read_totals(path: Path) -> Any:
             name, level, value = row["question"], row["level"], float(row["value"])
         except (KeyError, TypeError, ValueError):
             raise InvalidValueError(
-                f"Expected the columns question, level and value in {str(path)!r}, the last a "
-                f"number, and row {line} is another one."
+                "Expected the columns question, level and value in {path!r}, the last a "
+                "number, and row {line} is another one.",
+                path=str(path),
+                line=line,
             ) from None
         if level:
             found.setdefault(name, {})[level] = value
@@ -632,22 +657,30 @@ def _read_totals(path: Path) -> Any:
 def _known_of(one: Question, given: Any) -> dict[str, float]:
     if any(map(is_unsaid, one.columns)):
         raise InvalidValueError(
-            f"Expected a question that everybody answered, and {one.name!r} may be left unsaid: "
-            "what the silent would have said is not known."
+            "Expected a question that everybody answered, and {name!r} may be left unsaid: "
+            "what the silent would have said is not known.",
+            name=one.name,
         )
     if isinstance(one, Categorical):
         if not isinstance(given, Mapping) or set(given) != set(one.levels):
             raise InvalidValueError(
-                f"Expected a count or a share for each of {listed(one.levels)} of {one.name!r}."
+                "Expected a count or a share for each of {listed} of {name!r}.",
+                listed=listed(one.levels),
+                name=one.name,
             )
         parts = np.array([float(given[level]) for level in one.levels])
         if not np.isfinite(parts).all() or (parts < 0).any() or parts.sum() <= 0:
-            raise InvalidValueError(f"Expected counts or shares of {one.name!r} of at least 0.")
+            raise InvalidValueError(
+                "Expected counts or shares of {name!r} of at least 0.", name=one.name
+            )
         return dict(zip(one.columns, (parts / parts.sum()).tolist(), strict=True))
     lower, upper = limits_of(one)
     if isinstance(given, bool) or not isinstance(given, int | float) or not lower <= given <= upper:
         raise InvalidValueError(
-            f"Expected the population's mean of {one.name!r} between {lower:g} and {upper:g}."
+            "Expected the population's mean of {name!r} between {lower:g} and {upper:g}.",
+            name=one.name,
+            lower=lower,
+            upper=upper,
         )
     return {one.name: float(given)}
 
@@ -667,8 +700,9 @@ def bands_of(schema: Schema, name: str) -> tuple[Bands, FloatArray]:
     bands = next(declared, None)
     if bands is None or not isinstance(source, Numeric):
         raise InvalidValueError(
-            f"Expected bands of {name!r} in the schema: declare Bands({name!r}, edges=…) before "
-            "anything is collected."
+            "Expected bands of {name!r} in the schema: declare Bands({name!r}, edges=…) before "
+            "anything is collected.",
+            name=name,
         )
     return bands, np.array([source.lower, *bands.edges, source.upper])
 
@@ -677,8 +711,9 @@ def levels_of(sums: JointSums, one: Question) -> Levels:
     """Return a question as levels; a number has none."""
     if isinstance(one, Numeric | Curve):
         raise InvalidValueError(
-            f"Expected a question with levels, and {one.name!r} is a number: declare bands of it "
-            "before anything is collected, or ask for its mean."
+            "Expected a question with levels, and {name!r} is a number: declare bands of it "
+            "before anything is collected, or ask for its mean.",
+            name=one.name,
         )
     rows = tuple(sums.index(name) for name in one.columns)
     if isinstance(one, Categorical):

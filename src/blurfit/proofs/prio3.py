@@ -161,10 +161,13 @@ class ShortVector:
         fits = 0 < self.ceiling < gf.MODULUS > largest and self.ceiling % 3 == 0
         if not (0 < self.digits <= _MOST_DIGITS and fits):
             raise InfeasibleError(
-                f"Expected numbers of at most {_MOST_DIGITS} digits to the base 4 whose norm stays "
-                f"below 2**64, and they have {self.digits} and a norm of up to "
-                f"{max(largest, self.ceiling):.4g}: such vectors cannot be proved to be short. "
-                "Propose the agreement without proofs."
+                "Expected numbers of at most {most_digits} digits to the base 4 whose norm stays "
+                "below 2**64, and they have {digits} and a norm of up to "
+                "{largest:.4g}: such vectors cannot be proved to be short. "
+                "Propose the agreement without proofs.",
+                most_digits=_MOST_DIGITS,
+                digits=self.digits,
+                largest=max(largest, self.ceiling),
             )
         norm_digits = -(-self.ceiling.bit_length() // 2)
         inputs = length * self.digits + norm_digits
@@ -243,8 +246,11 @@ class ShortVector:
         half = self.half
         if vectors.shape[1] != self.length or (vectors < -half).any() or (vectors >= half).any():
             raise InvalidValueError(
-                f"Expected vectors of {self.length} whole numbers from {-half} to {half - 1}: only "
-                "these can be proved to be short."
+                "Expected vectors of {length} whole numbers from {value} to {half}: only "
+                "these can be proved to be short.",
+                length=self.length,
+                value=-half,
+                half=half - 1,
             )
         norms = [
             sum(w * v * v for w, v in zip(self.weights, row, strict=True))
@@ -252,9 +258,11 @@ class ShortVector:
         ]
         if max(norms) > self.ceiling:
             raise InvalidValueError(
-                f"Expected vectors with a squared norm of at most {self.ceiling} squared steps, "
-                f"and one has {max(norms)}: noise as long as this is next to impossible. Blur the "
-                "record anew."
+                "Expected vectors with a squared norm of at most {ceiling} squared steps, "
+                "and one has {norms}: noise as long as this is next to impossible. Blur the "
+                "record anew.",
+                ceiling=self.ceiling,
+                norms=max(norms),
             )
         return np.hstack([self.digits_of(vectors), self._encoded_norms(norms)])
 

@@ -38,14 +38,14 @@ import numpy.typing as npt
 from blurfit.data import AnyArray, FloatArray
 from blurfit.errors import InvalidValueError, finite, one_of, positive, whole
 from blurfit.schema.table import codes, missing, refuse_first, refuse_keys, refuse_missing
+from blurfit.wording import Series
 
 LONGEST = 2000
 YES, NO = "yes", "no"
 _COMPARED = re.compile(r"(.+?) ?(<=|>=|!=|=|<|>) ?(.+)")
 _LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")
-_HARMFUL = re.compile(
-    "[\\x00-\\x1f\\x7f-\\x9f\\u2028\\u2029\\u202a-\\u202e\\u2066-\\u2069\\ud800-\\udfff]"
-)
+HARMFUL = "\\x00-\\x1f\\x7f-\\x9f\\u2028\\u2029\\u202a-\\u202e\\u2066-\\u2069\\ud800-\\udfff"
+_HARMFUL = re.compile(f"[{HARMFUL}]")
 
 
 def assign(column: Any, **fields: Any) -> None:
@@ -74,13 +74,17 @@ class Text:
             return cls((("", _line(what, given)),))
         if not isinstance(given, Mapping) or not given:
             raise InvalidValueError(
-                f"Expected {what}={given!r} to be a text, or a table of texts by language, such as "
-                '{en = "Age", de = "Alter"}.'
+                "Expected {what}={given!r} to be a text, or a table of texts by language, such as "
+                '{{en = "Age", de = "Alter"}}.',
+                what=what,
+                given=given,
             )
         for language in given:
             if not isinstance(language, str) or not _LANGUAGE.fullmatch(language):
                 raise InvalidValueError(
-                    f"Expected {what} by languages such as en or de-AT, and got {language!r}."
+                    "Expected {what} by languages such as en or de-AT, and got {language!r}.",
+                    what=what,
+                    language=language,
                 )
         return cls(tuple((key, _line(f"{what}.{key}", given[key])) for key in sorted(given)))
 
@@ -154,8 +158,9 @@ class OnlyIf:
         found = _COMPARED.fullmatch(_line("only_if", given))
         if found is None:
             raise InvalidValueError(
-                f'Expected only_if={given!r} to be a comparison such as "children = yes" or '
-                '"age >= 18".'
+                'Expected only_if={given!r} to be a comparison such as "children = yes" or '
+                '"age >= 18".',
+                given=given,
             )
         return cls(*found.groups())
 
@@ -192,7 +197,7 @@ class Wording(_Texts):
             not isinstance(one, tuple | list) or len(one) != 2 for one in pairs
         ):
             raise InvalidValueError(
-                f"Expected labels={labels!r} to be a table from answers to texts."
+                "Expected labels={labels!r} to be a table from answers to texts.", labels=labels
             )
         found = {str(level): Text.of(f"labels.{level}", text) for level, text in pairs}
         assign(self, labels=tuple(sorted(found.items())))
@@ -207,11 +212,15 @@ class Wording(_Texts):
         if unknown := [answer for answer, _ in self.labels if answer not in answers]:
             known = ", ".join(answers) or "none, because it is a number"
             raise InvalidValueError(
-                f"Expected labels of {name!r} for its answers ({known}), and got "
-                f"{', '.join(unknown)}."
+                "Expected labels of {name!r} for its answers ({known}), and got {unknown}.",
+                name=name,
+                known=known,
+                unknown=Series(unknown),
             )
         if self.unit is not None and not measured:
-            raise InvalidValueError(f"Expected no unit for {name!r}, which is not a number.")
+            raise InvalidValueError(
+                "Expected no unit for {name!r}, which is not a number.", name=name
+            )
 
     def to_dict(self) -> dict[str, Any]:
         """Return what there is of it, as in the file."""
@@ -227,12 +236,17 @@ WORDING_KEYS = tuple(one.name for one in fields(Wording))
 def _line(what: str, text: Any) -> str:
     """Return one line, with single spaces."""
     if not isinstance(text, str) or not text.strip():
-        raise InvalidValueError(f"Expected {what}={text!r} to be a text that is not empty.")
+        raise InvalidValueError(
+            "Expected {what}={text!r} to be a text that is not empty.", what=what, text=text
+        )
     line = " ".join(text.split())
     refuse_harmful(what, line)
     if len(line) > LONGEST:
         raise InvalidValueError(
-            f"Expected {what} of at most {LONGEST:,} characters, and got {len(line):,}."
+            "Expected {what} of at most {longest:,} characters, and got {line_count:,}.",
+            what=what,
+            longest=LONGEST,
+            line_count=len(line),
         )
     return line
 
@@ -241,8 +255,10 @@ def refuse_harmful(what: str, text: str) -> None:
     """Refuse characters that hide or reorder what is read, or break a line, in texts and names."""
     if harmful := _HARMFUL.search(text):
         raise InvalidValueError(
-            f"Expected {what} without the character U+{ord(harmful[0]):04X}, which can hide or "
-            "reorder what is read."
+            "Expected {what} without the character U+{ord:04X}, which can hide or "
+            "reorder what is read.",
+            what=what,
+            ord=ord(harmful[0]),
         )
 
 
@@ -334,9 +350,14 @@ class Numeric(_Column):
         check_words(self, (), measured=True)
         if not SMALLEST_WIDTH <= self.width <= LARGEST_WIDTH:
             raise InvalidValueError(
-                f"Expected lower={self.lower!r} < upper={self.upper!r} for {self.name!r}, and not "
-                f"closer than {SMALLEST_WIDTH} nor further apart than {LARGEST_WIDTH}: state the "
-                "bounds that every value is publicly known to keep, if need be in other units."
+                "Expected lower={lower!r} < upper={upper!r} for {name!r}, and not "
+                "closer than {smallest_width} nor further apart than {largest_width}: state the "
+                "bounds that every value is publicly known to keep, if need be in other units.",
+                lower=self.lower,
+                upper=self.upper,
+                name=self.name,
+                smallest_width=SMALLEST_WIDTH,
+                largest_width=LARGEST_WIDTH,
             )
 
     @property
@@ -363,7 +384,7 @@ class Numeric(_Column):
         """Return the label of whether the value is above the threshold, to be learned."""
         if self.optional:
             raise InvalidValueError(
-                f"Expected {self.name!r} not to be optional: a target is answered."
+                "Expected {name!r} not to be optional: a target is answered.", name=self.name
             )
         return Label(self.name, self.lower, self.upper, threshold, self.outside, self.wording)
 
@@ -419,8 +440,12 @@ class Label(_Column):
         value, threshold = self.value, as_number(threshold=self.threshold)
         if not value.lower < threshold < value.upper:
             raise InvalidValueError(
-                f"Expected threshold={threshold!r} for {value.name!r} strictly between "
-                f"lower={value.lower!r} and upper={value.upper!r}: otherwise all labels are alike."
+                "Expected threshold={threshold!r} for {name!r} strictly between "
+                "lower={lower!r} and upper={upper!r}: otherwise all labels are alike.",
+                threshold=threshold,
+                name=value.name,
+                lower=value.lower,
+                upper=value.upper,
             )
         assign(self, name=value.name, lower=value.lower, upper=value.upper, threshold=threshold)
 
@@ -493,7 +518,9 @@ class TimeToEvent(Binary):
         whole(bands=bands)
         positive(horizon=horizon)
         if not 2 <= bands <= MOST_BANDS:
-            raise InvalidValueError(f"Expected bands={bands} from 2 to {MOST_BANDS}.")
+            raise InvalidValueError(
+                "Expected bands={bands} from 2 to {most_bands}.", bands=bands, most_bands=MOST_BANDS
+            )
         assign(self, name=event, optional=False, wording=wording, time=as_text(time=time))
         assign(self, horizon=as_number(horizon=horizon), bands=int(bands))
         self.__post_init__()
@@ -530,15 +557,19 @@ class Categorical(_Column):
         levels = tuple(map(_as_level, self.levels if is_list else ()))
         if len(levels) < 2 or len(set(levels)) < len(levels):
             raise InvalidValueError(
-                f"Expected levels={self.levels!r} of {self.name!r} to be a list of at least two "
-                "words, each of them once."
+                "Expected levels={levels!r} of {name!r} to be a list of at least two "
+                "words, each of them once.",
+                levels=self.levels,
+                name=self.name,
             )
         assign(self, levels=levels)
         check_words(self, levels)
         if self.optional and NOT_SAID in levels:
             raise InvalidValueError(
-                f"Expected levels of {self.name!r} other than {NOT_SAID!r}, which stands for "
-                "people who do not answer an optional question."
+                "Expected levels of {name!r} other than {not_said!r}, which stands for "
+                "people who do not answer an optional question.",
+                name=self.name,
+                not_said=NOT_SAID,
             )
 
     @property
@@ -612,7 +643,7 @@ def column_from_dict(where: str, entry: Any, outside: Outside = "clip") -> Featu
         threshold = given.pop("above")
         return replace(Numeric(name, **given).above(threshold), wording=words)
     except InvalidValueError as error:
-        raise InvalidValueError(f"{where}: {error}") from error
+        raise InvalidValueError("{where}: {error}", where=where, error=error) from error
 
 
 def unsaid_columns(name: str, optional: bool) -> tuple[str, ...]:
@@ -637,9 +668,13 @@ def filled(values: AnyArray, silent: npt.NDArray[np.bool_], stand_in: Any) -> An
 def check_words(column: Any, answers: Sequence[str], *, measured: bool = False) -> None:
     """Refuse `optional` and `wording` that are none, and words about answers that nobody gives."""
     if not isinstance(column.optional, bool):
-        raise InvalidValueError(f"Expected optional={column.optional!r} to be True or False.")
+        raise InvalidValueError(
+            "Expected optional={optional!r} to be True or False.", optional=column.optional
+        )
     if not isinstance(column.wording, Wording):
-        raise InvalidValueError(f"Expected wording={column.wording!r} to be a Wording.")
+        raise InvalidValueError(
+            "Expected wording={wording!r} to be a Wording.", wording=column.wording
+        )
     column.wording.refuse_unless_about(column.name, answers, measured=measured)
 
 
@@ -654,7 +689,9 @@ def as_text(**named: Any) -> str:
     """Return the one named value as text that UTF-8 can write down."""
     ((name, value),) = named.items()
     if not isinstance(value, str) or not value or any("\ud800" <= c <= "\udfff" for c in value):
-        raise InvalidValueError(f"Expected {name}={value!r} to be a word, in Unicode.")
+        raise InvalidValueError(
+            "Expected {name}={value!r} to be a word, in Unicode.", name=name, value=value
+        )
     refuse_harmful(name, value)
     return str(value)
 

@@ -43,6 +43,7 @@ from blurfit.schema.columns import (
     assign,
 )
 from blurfit.schema.table import refuse_keys
+from blurfit.wording import Series
 
 
 def _define(column: Any, of: Sequence[Any], name: str, **more: Any) -> None:
@@ -53,7 +54,11 @@ def _define(column: Any, of: Sequence[Any], name: str, **more: Any) -> None:
 
 def _number(sources: Sequence[Question], why: str) -> Numeric:
     if not isinstance(sources[0], Numeric):
-        raise InvalidValueError(f"Expected {sources[0].name!r} to be a number, to {why}.")
+        raise InvalidValueError(
+            "Expected {sources_name!r} to be a number, to {why}.",
+            sources_name=sources[0].name,
+            why=why,
+        )
     return sources[0]
 
 
@@ -88,8 +93,12 @@ class Bands(Categorical):
         source = _number(sources, "have bands of it")
         if not source.lower < self.edges[0] <= self.edges[-1] < source.upper:
             raise InvalidValueError(
-                f"Expected the edges {list(self.edges)} of {self.name!r} strictly between "
-                f"lower={source.lower!r} and upper={source.upper!r}."
+                "Expected the edges {edges} of {name!r} strictly between "
+                "lower={lower!r} and upper={upper!r}.",
+                edges=list(self.edges),
+                name=self.name,
+                lower=source.lower,
+                upper=source.upper,
             )
         return self
 
@@ -133,8 +142,11 @@ class Curve(Categorical):
         source = _number(sources, "curve it")
         if not source.lower <= self.knots[0] <= self.knots[-1] <= source.upper:
             raise InvalidValueError(
-                f"Expected the knots {list(self.knots)} of {self.name!r} from "
-                f"lower={source.lower!r} to upper={source.upper!r}."
+                "Expected the knots {knots} of {name!r} from lower={lower!r} to upper={upper!r}.",
+                knots=list(self.knots),
+                name=self.name,
+                lower=source.lower,
+                upper=source.upper,
             )
         return self
 
@@ -177,7 +189,9 @@ class Cross(Categorical):
     ) -> None:
         of = as_text(one=one), as_text(other=other)
         if one == other:
-            raise InvalidValueError(f"Expected two different questions, and got {one!r} twice.")
+            raise InvalidValueError(
+                "Expected two different questions, and got {value!r} twice.", value=one
+            )
         name = f"{one}:{other}" if name is None else name
         assign(self, of=of, name=name, levels=("(a)", "(b)"), optional=False, wording=wording)
 
@@ -243,8 +257,8 @@ class Product(_Computed):
             isinstance(one, Label) for one in sources
         ):
             raise InvalidValueError(
-                f"Expected one of {' and '.join(self.of)} to be a number, to multiply it: of "
-                "choices, declare a Cross."
+                "Expected one of {of} to be a number, to multiply it: of choices, declare a Cross.",
+                of=Series(self.of, " and "),
             )
         found, choices = copy(self), (one.levels for one in sources if isinstance(one, Categorical))
         assign(found, levels=tuple(next(choices, ())))
@@ -277,8 +291,10 @@ class Poly(_Computed):
     ) -> None:
         if type(degree) is not int or not 2 <= degree <= MOST_DEGREE:
             raise InvalidValueError(
-                f"Expected degree={degree!r} to be a whole number from 2 to {MOST_DEGREE}: of "
-                "degree 1 it is the number itself, and for more bends a Curve has less noise."
+                "Expected degree={degree!r} to be a whole number from 2 to {most_degree}: of "
+                "degree 1 it is the number itself, and for more bends a Curve has less noise.",
+                degree=degree,
+                most_degree=MOST_DEGREE,
             )
         name = f"poly{degree}({of})" if name is None else name
         self._computed([of], name, wording=wording, degree=degree)
@@ -320,7 +336,8 @@ class Condition(Binary):
     ) -> None:
         if (above is None) == (level is None):
             raise InvalidValueError(
-                f"Expected above=… of a number or level=… of a choice for {name!r}, one of the two."
+                "Expected above=… of a number or level=… of a choice for {name!r}, one of the two.",
+                name=name,
             )
         threshold = None if above is None else as_number(above=above)
         _define(self, [of], name, above=threshold, level=level, wording=wording)
@@ -330,10 +347,14 @@ class Condition(Binary):
         (source,) = sources
         if self.above is None:
             if not isinstance(source, Categorical) or self.level not in source.levels:
-                raise InvalidValueError(f"Expected {self.level!r} to be a level of {self.of[0]!r}.")
+                raise InvalidValueError(
+                    "Expected {level!r} to be a level of {of!r}.", level=self.level, of=self.of[0]
+                )
         elif not isinstance(source, Numeric) or not source.lower <= self.above < source.upper:
             raise InvalidValueError(
-                f"Expected {self.of[0]!r} to be a number whose bounds hold above={self.above!r}."
+                "Expected {of!r} to be a number whose bounds hold above={above!r}.",
+                of=self.of[0],
+                above=self.above,
             )
         return self
 
@@ -365,7 +386,7 @@ def derived_from_dict(entry: Mapping[str, Any]) -> Derived:
     if kind not in ("cross", "product"):
         return KINDS[kind](of=of, **given, wording=words)  # type: ignore[no-any-return]
     if not isinstance(of, list) or len(of) != 2:
-        raise InvalidValueError(f"Expected of={of!r} to name two questions.")
+        raise InvalidValueError("Expected of={of!r} to name two questions.", of=of)
     return KINDS[kind](*of, **given, wording=words)  # type: ignore[no-any-return]
 
 
@@ -374,11 +395,16 @@ def _growing(least: int, **named: Any) -> tuple[float, ...]:
     is_list = isinstance(given, Sequence) and not isinstance(given, str | bytes)
     if not is_list or len(given) < least:
         raise InvalidValueError(
-            f"Expected {name}={given!r} to be a list of numbers, at least {least} of them."
+            "Expected {name}={given!r} to be a list of numbers, at least {least} of them.",
+            name=name,
+            given=given,
+            least=least,
         )
     found = tuple(as_number(**{name: one}) for one in given)
     if any(one >= other for one, other in pairwise(found)):
-        raise InvalidValueError(f"Expected {name}={given!r} to grow from each to the next.")
+        raise InvalidValueError(
+            "Expected {name}={given!r} to grow from each to the next.", name=name, given=given
+        )
     return found
 
 
@@ -393,8 +419,9 @@ def levels_of(source: Question) -> tuple[str, ...]:
         return tuple(source.levels)
     if isinstance(source, Numeric | Label):
         raise InvalidValueError(
-            f"Expected {source.name!r} to be a choice or a yes/no, to cross it: of a number, "
-            "declare Bands or a Product."
+            "Expected {source_name!r} to be a choice or a yes/no, to cross it: of a number, "
+            "declare Bands or a Product.",
+            source_name=source.name,
         )
     return "yes", "no"
 

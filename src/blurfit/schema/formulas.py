@@ -20,6 +20,7 @@ from bound to bound, `curve(age, 9)` nine, `curve(age, [18, 30, 90])` these; ban
 """
 
 import ast
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -31,6 +32,7 @@ from blurfit.schema.columns import Categorical, Feature, Numeric
 from blurfit.schema.derived import Bands, Cross, Curve, Poly, Product
 from blurfit.schema.schema import Schema
 from blurfit.schema.table import listed
+from blurfit.wording import Series
 
 KNOTS = 6  # of a curve of which nothing is said
 _CALLS = ("C", "curve", "bands", "poly")
@@ -79,19 +81,26 @@ def parsed(text: str, schema: Schema, targets: Sequence[str] | None = None) -> F
     ((aim, _),) = _columns(target, text, schema)
     if targets is not None and aim not in targets:
         raise InvalidValueError(
-            f"Expected the target {aim!r} to be one of {listed(targets)}: the agreement says "
-            "that only these may be predicted."
+            "Expected the target {aim!r} to be one of {listed}: the agreement says "
+            "that only these may be predicted.",
+            aim=aim,
+            listed=listed(targets),
         )
     features: dict[str, None] = {}
     references: dict[str, str] = {}
     for term in terms:
         for name, reference in _columns(term, text, schema):
             if name == aim:
-                raise InvalidValueError(f"Expected {aim!r} on one side of ~ only, in {text!r}.")
+                raise InvalidValueError(
+                    "Expected {aim!r} on one side of ~ only, in {text!r}.", aim=aim, text=text
+                )
             if aim in schema.question(name).of or name in schema.question(aim).of:
                 raise InvalidValueError(
-                    f"Expected features in {text!r} that do not tell the target: {name!r} and "
-                    f"{aim!r} are computed from one another."
+                    "Expected features in {text!r} that do not tell the target: {name!r} and "
+                    "{aim!r} are computed from one another.",
+                    text=text,
+                    name=name,
+                    aim=aim,
                 )
             features[name] = None
             if reference is not None:
@@ -105,18 +114,23 @@ def declared(
     """Return a formula over rows at hand, its features, and the columns that are only sources; the
     target is none of the columns, of which each is publicly known.
     """
-    target, terms = _terms(text, list(columns), set(columns))
+    target, terms = _terms(text, list(columns), set(columns), ADD_COLUMN)
     if target.call or len(target.of) > 1 or target.of[0] in columns:
         raise InvalidValueError(
-            f"Expected the name of y before ~ in {text!r}, and not {target.text!r}."
+            "Expected the name of y before ~ in {text!r}, and not {target_text!r}.",
+            text=text,
+            target_text=target.text,
         )
     features: dict[str, Any] = {}
     references: dict[str, str] = {}
     for term in terms:
         if unknown := [name for name in term.of if name not in columns]:
             raise InvalidValueError(
-                f"Expected {listed(unknown)} in {text!r} to be among the columns {listed(columns)} "
-                "whose bounds are stated."
+                "Expected {listed} in {text!r} to be among the columns {listed_2} "
+                "whose bounds are stated.",
+                listed=listed(unknown),
+                text=text,
+                listed_2=listed(columns),
             )
         for one in _declare(term, columns, text):
             features[one.name] = one
@@ -132,16 +146,33 @@ def target_of(text: str) -> str:
     return text.partition("~")[0].strip()
 
 
-def _terms(text: str, every: Sequence[str], known: set[str]) -> tuple[Term, list[Term]]:
-    """Return the target and the terms of a formula with a constant; `every` is what a dot means."""
+ADD_COLUMN = "Bounds are public: add the transformed column to X, with bounds of its own."
+NEXT_COLLECTION = (
+    "It needs the records themselves, and the release has sums of products of the columns as they "
+    "were agreed on. Put the transformed column into the schema of the next collection."
+)
+
+
+def _terms(
+    text: str, every: Sequence[str], known: set[str], remedy: str = NEXT_COLLECTION
+) -> tuple[Term, list[Term]]:
+    """Read the target and the terms of a formula with a constant.
+
+    Args:
+        text: The formula.
+        every: What a dot means.
+        known: The names of all columns.
+        remedy: What to do instead of a transformation.
+    """
     parser = optional("formulaic.parser").DefaultFormulaParser()
     errors = optional("formulaic.errors")
     try:
         found = parser.get_terms(text, context={"__formulaic_variables_available__": list(every)})
     except (errors.FormulaInvalidError, errors.FormulaicError, SyntaxError) as error:
         raise InvalidValueError(
-            f"Expected a formula such as 'income ~ age + C(region)', and got {text!r}: "
-            f"{str(error).splitlines()[0]}"
+            "Expected a formula such as 'income ~ age + C(region)', and got {text!r}: {splitlines}",
+            text=text,
+            splitlines=str(error).splitlines()[0],
         ) from error
     sides = {
         side: [[str(factor.expr) for factor in term.factors] for term in terms]
@@ -149,39 +180,46 @@ def _terms(text: str, every: Sequence[str], known: set[str]) -> tuple[Term, list
     }
     if set(sides) != {"lhs", "rhs"}:
         raise InvalidValueError(
-            f"Expected a target, ~ and features, such as 'income ~ age + C(region)', and got "
-            f"{text!r}."
+            "Expected a target, ~ and features, such as 'income ~ age + C(region)', and got "
+            "{text!r}.",
+            text=text,
         )
     if len(sides["lhs"]) != 1:
         raise InvalidValueError(
-            f"Expected one column before ~ in {text!r}: a model has one target."
+            "Expected one column before ~ in {text!r}: a model has one target.", text=text
         )
     if ["1"] not in sides["rhs"]:
         raise InvalidValueError(
-            f"Expected a model with an intercept, and {text!r} leaves it out: drop the '- 1' or "
-            "'+ 0'. Columns are centred by their public bounds, so that the origin means little."
+            "Expected a model with an intercept, and {text!r} leaves it out: drop the '- 1' or "
+            "'+ 0'. Columns are centred by their public bounds, so that the origin means little.",
+            text=text,
         )
     target, *terms = (
-        _term(factors, text, known)
+        _term(factors, text, known, remedy)
         for factors in (*sides["lhs"], *sides["rhs"])
         if factors != ["1"]
     )
     return target, terms
 
 
-def _term(factors: Sequence[str], text: str, known: set[str]) -> Term:
-    each = [Term("", (one,)) if one in known else _call(one, text) for one in factors]
+def _term(factors: Sequence[str], text: str, known: set[str], remedy: str) -> Term:
+    each = [Term("", (one,)) if one in known else _call(one, text, remedy) for one in factors]
     if len(each) == 1:
         return each[0]
     if len(each) > 2 or any(one.call not in ("", "C") for one in each):
         raise InvalidValueError(
-            f"Expected interactions of two columns in {text!r}, and got {':'.join(factors)!r}: "
-            "products of more are not in the release."
+            "Expected interactions of two columns in {text!r}, and got {factors!r}: "
+            "products of more are not in the release.",
+            text=text,
+            factors=Series(factors, ":"),
         )
     return Term("", (each[0].of[0], each[1].of[0]))
 
 
-def _call(expression: str, text: str) -> Term:
+_POWER = re.compile(r"(?:I\(|\{)?(\w+) ?\*\* ?([2-9])[)}]?")
+
+
+def _call(expression: str, text: str, remedy: str) -> Term:
     """Return curve(name), C(name, 'level') and the like; refuse what needs the records."""
     try:
         call: Any = ast.parse(expression, mode="eval").body
@@ -189,10 +227,14 @@ def _call(expression: str, text: str) -> Term:
         call = None
     if isinstance(call, ast.Name):
         return Term("", (call.id,))
+    if (power := _POWER.fullmatch(expression)) is not None:
+        remedy = f"Write poly({power[1]}, {power[2]}) for powers up to {power[2]}."
     refused = InvalidValueError(
-        f"Expected plain columns in {text!r}, and got {expression!r}: a transformation needs the "
-        "records themselves, and the release has sums of products of the columns as they were "
-        "agreed on. Put the transformed column into the schema of the next collection."
+        "The formula {text!r} must have plain columns, and C, curve, bands and poly of them, got "
+        "{expression!r}. {remedy}",
+        text=text,
+        expression=expression,
+        remedy=remedy,
     )
     is_call = isinstance(call, ast.Call) and isinstance(call.func, ast.Name)
     if not is_call or call.func.id not in _CALLS or call.keywords or not 1 <= len(call.args) <= 2:
@@ -214,20 +256,27 @@ def _columns(term: Term, text: str, schema: Schema) -> list[tuple[str, str | Non
     for name in term.of:
         if name not in (*known, *(one.name for one in schema.sources)):
             raise InvalidValueError(
-                f"Expected {name!r} in {text!r} to be one of the columns {listed(known)} of the "
-                "release."
+                "Expected {name!r} in {text!r} to be one of the columns {listed} of the release.",
+                name=name,
+                text=text,
+                listed=listed(known),
             )
     if term.call == "C" and not isinstance(schema.question(term.of[0]), Categorical):
         raise InvalidValueError(
-            f"Expected {term.of[0]!r} in {term.text!r} to be categorical in the schema: its levels "
-            "had to be named before anything was collected."
+            "Expected {of!r} in {term_text!r} to be categorical in the schema: its levels "
+            "had to be named before anything was collected.",
+            of=term.of[0],
+            term_text=term.text,
         )
     if term.call in ("", "C") and len(term.of) == 1:
         if term.of[0] in known:
             return [(term.of[0], term.more)]
         raise InvalidValueError(
-            f"Expected a column of the release in {text!r}, and {term.of[0]!r} was asked only for "
-            f"what is derived from it: there are {listed(known)}."
+            "Expected a column of the release in {text!r}, and {of!r} was asked only for "
+            "what is derived from it: there are {listed}.",
+            text=text,
+            of=term.of[0],
+            listed=listed(known),
         )
     derived = [one for one in schema.features if sorted(one.of) == sorted(term.of)]
     if term.call == "poly":
@@ -242,9 +291,12 @@ def _columns(term: Term, text: str, schema: Schema) -> list[tuple[str, str | Non
     declare = {"curve": "Curve", "bands": "Bands", "poly": "Poly, one for each degree"}
     what = f"the interaction {term.text!r}" if len(term.of) > 1 else repr(term.text)
     raise InvalidValueError(
-        f"Expected sums of columns in {text!r}, and got {what}, which is not in the release: it "
+        "Expected sums of columns in {text!r}, and got {what}, which is not in the release: it "
         "has products of two columns as they were agreed on. Declare it in the schema of the next "
-        f"collection: {declare.get(term.call, 'Cross or Product')}."
+        "collection: {declare}.",
+        text=text,
+        what=what,
+        declare=declare.get(term.call, "Cross or Product"),
     )
 
 
@@ -258,7 +310,9 @@ def _declare(term: Term, columns: Mapping[str, Feature], text: str) -> list[Any]
     if term.call in ("", "C"):
         return [one]
     if not isinstance(one, Numeric):
-        raise InvalidValueError(f"Expected {one.name!r} in {text!r} to be a number.")
+        raise InvalidValueError(
+            "Expected {name!r} in {text!r} to be a number.", name=one.name, text=text
+        )
     if term.call == "poly":
         return [one, *(Poly(one.name, degree) for degree in _degrees(term, text))]
     points = term.more
@@ -267,7 +321,10 @@ def _declare(term: Term, columns: Mapping[str, Feature], text: str) -> list[Any]
         least = 3 if term.call == "curve" else 2
         if not least <= count <= 100:
             raise InvalidValueError(
-                f"Expected {least} to 100 knots or bands in {text!r}, and got {count}."
+                "Expected {least} to 100 knots or bands in {text!r}, and got {count}.",
+                least=least,
+                text=text,
+                count=count,
             )
         even = np.linspace(one.lower, one.upper, count + (term.call == "bands")).tolist()
         points = even if term.call == "curve" else even[1:-1]
@@ -277,6 +334,8 @@ def _declare(term: Term, columns: Mapping[str, Feature], text: str) -> list[Any]
 def _degrees(term: Term, text: str) -> tuple[int, ...]:
     if isinstance(term.more, bool) or not isinstance(term.more, int) or term.more < 2:
         raise InvalidValueError(
-            f"Expected a degree of at least 2 in {text!r}, as in poly({term.of[0]}, 3)."
+            "Expected a degree of at least 2 in {text!r}, as in poly({of}, 3).",
+            text=text,
+            of=term.of[0],
         )
     return tuple(range(2, term.more + 1))

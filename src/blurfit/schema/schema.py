@@ -133,33 +133,42 @@ class Schema:
     def __post_init__(self) -> None:
         if not isinstance(self.features, Sequence) or not self.features:
             raise InvalidValueError(
-                f"Expected features={self.features!r} to be a list of at least one column."
+                "Expected features={features!r} to be a list of at least one column.",
+                features=self.features,
             )
         assign(self, features=tuple(self.features), sources=tuple(self.sources))
         for feature in (*self.sources, *self.features):
             _refuse_unless_kind(Feature, "feature", feature, "a label can only be the target")
             if isinstance(feature, TimeToEvent):
-                raise InvalidValueError(f"Expected {feature.name!r} to be the target.")
+                raise InvalidValueError(
+                    "Expected {feature_name!r} to be the target.", feature_name=feature.name
+                )
         if isinstance(self.target, TimeToEvent):
             assign(self, features=_with_exit(self.features, self.target))
         assign(self, features=tuple(map(self._bound, self.features)))
         used = {name for one in self.features for name in one.of}
         if unused := [one.name for one in self.sources if one.of or one.name not in used]:
             raise InvalidValueError(
-                f"Expected sources={listed(unused)} to be questions that features are derived from."
+                "Expected sources={listed} to be questions that features are derived from.",
+                listed=listed(unused),
             )
         _refuse_unless_kind(Question, "target", self.target, "state its public bounds or levels")
         if self.target.of:
             raise InvalidValueError(
-                f"Expected the target {self.target.name!r} to be asked: put derived columns among "
-                "the features. Any of them can be predicted from the release."
+                "Expected the target {target_name!r} to be asked: put derived columns among "
+                "the features. Any of them can be predicted from the release.",
+                target_name=self.target.name,
             )
         if not isinstance(self.intercept, bool):
-            raise InvalidValueError(f"Expected intercept={self.intercept!r} to be True or False.")
+            raise InvalidValueError(
+                "Expected intercept={intercept!r} to be True or False.", intercept=self.intercept
+            )
         for part in ("targets", "predictors"):
             names: Any = getattr(self, part)
             if not isinstance(names, Collection) or not all(isinstance(one, str) for one in names):
-                raise InvalidValueError(f"Expected {part}={names!r} to be a list of columns.")
+                raise InvalidValueError(
+                    "Expected {part}={names!r} to be a list of columns.", part=part, names=names
+                )
         all_names = [one.name for one in self.questions]
         unsaid = {one.name for one in self.questions if one.optional}
         several = {  # what cannot be predicted: neither one column, nor classes
@@ -173,28 +182,35 @@ class Schema:
         targets = tuple(self.targets) or tuple(name for name in all_names if name not in no_target)
         if told := sorted(unsaid & {self.target.name, *targets}):
             raise InvalidValueError(
-                f"Expected {listed(told)} to be answered by everybody, because it is to be "
-                "predicted: leave `optional` out, or take it out of `targets`."
+                "Expected {listed} to be answered by everybody, because it is to be "
+                "predicted: leave `optional` out, or take it out of `targets`.",
+                listed=listed(told),
             )
         if self.target.name not in targets or not set(targets) <= set(all_names) - several:
             raise InvalidValueError(
-                f"Expected targets={self.targets!r} to be columns of the schema, the target "
-                f"{self.target.name!r} among them: they say what may be predicted."
+                "Expected targets={targets!r} to be columns of the schema, the target "
+                "{target_name!r} among them: they say what may be predicted.",
+                targets=self.targets,
+                target_name=self.target.name,
             )
         assign(self, targets=targets, predictors=tuple(self.predictors))
         fitting = {one.name for one in self.features if self.target.name not in one.of}
         if wrong := [name for name in self.predictors if name not in fitting]:
             raise InvalidValueError(
-                f"Expected predictors={listed(wrong)} to be features, and not derived from the "
-                f"target {self.target.name!r}."
+                "Expected predictors={listed} to be features, and not derived from the "
+                "target {target_name!r}.",
+                listed=listed(wrong),
+                target_name=self.target.name,
             )
         names = Counter([INTERCEPT, *all_names, *(one.name for one in self.sources)])
         encoded = self.questions if isinstance(self.target, Categorical) else self.features
         columns = Counter([INTERCEPT, *(column for one in encoded for column in one.columns)])
         if repeated := [name for name, count in (names | columns).items() if count > 1]:
             raise InvalidValueError(
-                f"Expected each name once among features, their levels, target and {INTERCEPT!r}, "
-                f"and got {listed(repeated)} twice; rename one of them."
+                "Expected each name once among features, their levels, target and {intercept!r}, "
+                "and got {listed} twice; rename one of them.",
+                intercept=INTERCEPT,
+                listed=listed(repeated),
             )
         for place, one in enumerate(self.asked):
             if one.wording.only_if is not None:
@@ -234,8 +250,10 @@ class Schema:
         absent = [name for name in one.of if name not in known or known[name].optional]
         if absent:
             raise InvalidValueError(
-                f"Expected {one.name!r} to be derived from questions that everybody answers, and "
-                f"{listed(absent)} is none."
+                "Expected {name!r} to be derived from questions that everybody answers, and "
+                "{listed} is none.",
+                name=one.name,
+                listed=listed(absent),
             )
         return one.bound([known[name] for name in one.of])
 
@@ -258,7 +276,9 @@ class Schema:
         if name in self._by_name:
             return self._by_name[name]
         raise InvalidValueError(
-            f"Expected {name!r} to be one of the columns {listed(q.name for q in self.questions)}."
+            "Expected {name!r} to be one of the columns {listed}.",
+            name=name,
+            listed=listed(q.name for q in self.questions),
         )
 
     @cached_property
@@ -326,7 +346,11 @@ class Schema:
         for part in ("features", "sources"):
             entries = description.get(part, [])
             if not isinstance(entries, list):
-                raise InvalidValueError(f"Expected {part}={entries!r} to be a list of tables.")
+                raise InvalidValueError(
+                    "Expected {part}={entries!r} to be a list of tables.",
+                    part=part,
+                    entries=entries,
+                )
             places = (f"{part}[{i}]" for i in range(len(entries)))
             each = zip(places, entries, strict=True)
             read[part] = [_feature_from_dict(where, entry, outside) for where, entry in each]
@@ -341,7 +365,7 @@ class Schema:
             description.pop("terms", None)
             return cls.from_dict(description)
         except (OSError, ValueError) as error:  # no such file, not UTF-8, not TOML, no schema
-            raise InvalidValueError(f"{path}: {error}") from error
+            raise InvalidValueError("{path}: {error}", path=path, error=error) from error
 
     @cached_property
     def scale(self) -> float:
@@ -399,8 +423,10 @@ def joint_form(
     """
     if len(weights) != len(asked):
         raise InvalidValueError(
-            f"Expected {len(asked)} weights, one for each of {listed(q.name for q in asked)}, and "
-            f"got {len(weights)}."
+            "Expected {asked_count} weights, one for each of {listed}, and got {weights_count}.",
+            asked_count=len(asked),
+            listed=listed(q.name for q in asked),
+            weights_count=len(weights),
         )
     columns: list[JointColumn] = []
     for one, weight in zip(asked, weights, strict=True):
@@ -422,7 +448,9 @@ def _feature_from_dict(where: str, entry: Any, outside: Any) -> Any:
     try:
         return derived.derived_from_dict(entry)
     except (InvalidValueError, TypeError) as error:
-        raise InvalidValueError(f"{where} ({entry.get('name')!r}): {error}") from error
+        raise InvalidValueError(
+            "{where} ({entry!r}): {error}", where=where, entry=entry.get("name"), error=error
+        ) from error
 
 
 def _with_exit(features: Sequence[Any], target: TimeToEvent) -> tuple[Any, ...]:
@@ -434,8 +462,10 @@ def _with_exit(features: Sequence[Any], target: TimeToEvent) -> tuple[Any, ...]:
         {target.time, target.name} & set(one.of) for one in features
     ):
         raise InvalidValueError(
-            f"Expected {target.time!r} to be the time from 0 to horizon={target.horizon!r} with "
-            'outside="refuse", and nothing to be derived from it: it is a part of the target.'
+            "Expected {time!r} to be the time from 0 to horizon={horizon!r} with "
+            'outside="refuse", and nothing to be derived from it: it is a part of the target.',
+            time=target.time,
+            horizon=target.horizon,
         )
     return tuple(features)
 
@@ -443,7 +473,13 @@ def _with_exit(features: Sequence[Any], target: TimeToEvent) -> tuple[Any, ...]:
 def _refuse_unless_kind(kinds: Any, role: str, column: Any, hint: str) -> None:
     if not isinstance(column, kinds):
         names = ", ".join(kind.__name__ for kind in get_args(kinds))
-        raise InvalidValueError(f"Expected {role} {column!r} to be one of {names}; {hint}.")
+        raise InvalidValueError(
+            "Expected {role} {column!r} to be one of {names}; {hint}.",
+            role=role,
+            column=column,
+            names=names,
+            hint=hint,
+        )
 
 
 def title_of(one: Question, language: str | None = None) -> str:
@@ -496,8 +532,10 @@ def _refuse_unless_comparable(one: Question, only: OnlyIf, before: Sequence[Ques
     source = next((each for each in before if each.name == only.name), None)
     if source is None or not one.optional:
         raise InvalidValueError(
-            f"Expected only_if={str(only)!r} of {one.name!r} to name an earlier question, and "
-            f"{one.name!r} to be optional: whoever is not asked does not say."
+            "Expected only_if={only!r} of {name!r} to name an earlier question, and "
+            "{name!r} to be optional: whoever is not asked does not say.",
+            only=str(only),
+            name=one.name,
         )
     if isinstance(source, Numeric | Label):
         try:
@@ -509,8 +547,11 @@ def _refuse_unless_comparable(one: Question, only: OnlyIf, before: Sequence[Ques
         right = only.how in ("=", "!=") and only.value in answers
     if not right:
         raise InvalidValueError(
-            f"Expected only_if={str(only)!r} of {one.name!r} to compare {only.name!r} with an "
-            "answer to it: with = or != one of its levels, yes or no; a number with any."
+            "Expected only_if={only!r} of {name!r} to compare {only_name!r} with an "
+            "answer to it: with = or != one of its levels, yes or no; a number with any.",
+            only=str(only),
+            name=one.name,
+            only_name=only.name,
         )
 
 
@@ -540,10 +581,22 @@ class Units:
         found: FloatArray = self.matrix @ coefficients + self.offset
         return found
 
-    def spread(self, weights: FloatArray) -> FloatArray:
-        """Return weights of the constant and `columns` as weights of all columns."""
+    def spread(self, weights: FloatArray, hidden: Collection[str] = ()) -> FloatArray:
+        """Return weights of the constant and `columns` as weights of all columns.
+
+        Args:
+            weights: In the order of `columns`, but for those that are hidden.
+            hidden: The columns that have no weight of their own: their coefficients are 0, as if
+                people had given the reference level. A hidden reference level has the weight 0.
+        """
         found = np.zeros(self.matrix.shape[1])
-        found[list(self.fitted)] = weights
+        names = (INTERCEPT, *self.columns)
+        seen = [at for at, name in zip(self.fitted, names, strict=True) if name not in hidden]
+        found[seen] = weights
+        rows = [row for row, name in enumerate(self.names) if name in hidden]
+        if rows:
+            own = [self.places[row] for row in rows]
+            found[own] = -np.linalg.solve(self.matrix[np.ix_(rows, own)], self.matrix[rows] @ found)
         return found
 
     def rows(self, v: FloatArray) -> FloatArray:
@@ -608,7 +661,8 @@ def independent(
     asked = sorted(map(schema.question, features), key=lambda one: bool(one.of))
     if unknown := set(chosen) - {one.name for one in asked if isinstance(one, Categorical)}:
         raise InvalidValueError(
-            f"Expected reference levels for categorical features only, and got {listed(unknown)}."
+            "Expected reference levels for categorical features only, and got {listed}.",
+            listed=listed(unknown),
         )
     found = _Elimination(schema, features, chosen)
     for one in asked:
@@ -652,8 +706,10 @@ class _Elimination:
         level = self.references.get(one.name, one.levels[0])
         if f"{one.name}={level}" not in one.columns:
             raise InvalidValueError(
-                f"Expected the reference level {level!r} of {one.name!r} to be one of "
-                f"{listed(one.levels)}."
+                "Expected the reference level {level!r} of {name!r} to be one of {listed}.",
+                level=level,
+                name=one.name,
+                listed=listed(one.levels),
             )
         return level
 

@@ -20,14 +20,15 @@ import numpy.typing as npt
 
 from blurfit.data import AnyArray
 from blurfit.errors import InvalidValueError
+from blurfit.wording import Message, Series
 
 
 class RowError(InvalidValueError):
     """What is wrong in one row, counted from 0; whoever knows where the row stands says that."""
 
-    def __init__(self, row: int, wrong: str) -> None:
-        super().__init__(f"Row {row} has {wrong}")
-        self.row, self.wrong = row, wrong
+    def __init__(self, row: int, wrong: str, /, **values: Any) -> None:
+        self.row, self.wrong = row, Message(wrong, **values)
+        super().__init__("Row {row} has {wrong}", row=row, wrong=self.wrong)
 
 
 class Table(NamedTuple):
@@ -58,8 +59,10 @@ def read(records: Any, wanted: Sequence[str], names: Sequence[str] | None = None
     single = [name for name, value in given.items() if _is_single(value)]
     if single and (many := [name for name in wanted if name not in single]):
         raise InvalidValueError(
-            f"Expected either one record or a table, and {single[0]!r} is a single value where "
-            f"{many[0]!r} is a column of them; give all columns the same length."
+            "Expected either one record or a table, and {single!r} is a single value where "
+            "{many!r} is a column of them; give all columns the same length.",
+            single=single[0],
+            many=many[0],
         )
     given = {name: [value] if single else value for name, value in given.items()}
     columns = {name: _array(name, value) for name, value in given.items()}
@@ -83,7 +86,9 @@ def codes(name: str, values: AnyArray, levels: Sequence[str]) -> npt.NDArray[np.
         code = None
     if code is None:
         refuse_missing(name, values)
-        raise InvalidValueError(f"Expected the column {name!r} to contain words or whole numbers.")
+        raise InvalidValueError(
+            "Expected the column {name!r} to contain words or whole numbers.", name=name
+        )
     found = np.fromiter(map(code.__getitem__, objects), dtype=np.intp, count=len(objects))
     if found.min() < 0:
         refuse_missing(name, values)
@@ -107,10 +112,11 @@ def refuse_missing(name: str, values: AnyArray) -> None:
     if silent.any():
         raise RowError(
             int(silent.argmax()),
-            f"a missing value of {name!r}; set optional = true for a feature that people may leave "
+            "a missing value of {name!r}; set optional = true for a feature that people may leave "
             "unsaid, or fill in a value that does not depend on other records, such as the middle "
             "of the public bounds. To leave the record out would let the number of contributors "
             "depend on an answer.",
+            name=name,
         )
 
 
@@ -118,23 +124,33 @@ def refuse_first(name: str, bad: npt.ArrayLike, remedy: str) -> None:
     """Raise for the first bad row, if any, naming it but not its value (one record is row 0)."""
     culprits = np.asarray(bad)
     if culprits.any():
-        raise RowError(int(culprits.argmax()), f"a value of {name!r} {remedy}.")
+        raise RowError(
+            int(culprits.argmax()), "a value of {name!r} {remedy}.", name=name, remedy=remedy
+        )
 
 
-def listed(words: Iterable[object]) -> str:
-    """Write 'a', 'b', 'c': for messages."""
-    return ", ".join(repr(word) for word in words)
+def listed(words: Iterable[object]) -> Series:
+    """Return 'a', 'b', 'c', for messages."""
+    return Series(map(repr, words))
 
 
 def refuse_keys(entry: Any, needs: Collection[str], may: Collection[str] | None = ()) -> None:
     """Refuse what has no keys, lacks one that it needs, or has an unknown one (`may=None`: any)."""
     if not isinstance(entry, Mapping):
-        raise InvalidValueError(f"Expected a table of keys and values, and got {entry!r}.")
+        raise InvalidValueError(
+            "Expected a table of keys and values, and got {entry!r}.", entry=entry
+        )
     if absent := [key for key in needs if key not in entry]:
-        raise InvalidValueError(f"Expected the key {listed(absent)} besides {listed(entry)}.")
+        raise InvalidValueError(
+            "Expected the key {listed} besides {listed_2}.",
+            listed=listed(absent),
+            listed_2=listed(entry),
+        )
     if may is not None and (unknown := [key for key in entry if key not in (*needs, *may)]):
         raise InvalidValueError(
-            f"Unknown key {listed(unknown)}; the keys here are {listed((*needs, *may))}."
+            "Unknown key {listed}; the keys here are {listed_2}.",
+            listed=listed(unknown),
+            listed_2=listed((*needs, *may)),
         )
 
 
@@ -149,14 +165,18 @@ def _open(records: Any, names: Sequence[str] | None) -> tuple[list[str], Callabl
         present, array = list(names), records
         if array.ndim not in (1, 2) or array.shape[-1] != len(present):
             raise InvalidValueError(
-                f"Expected an array of shape (n, {len(present)}), or ({len(present)},) for one "
-                f"record, because there are {len(present)} names, and got {array.shape}."
+                "Expected an array of shape (n, {present_count}), or ({present_count},) for one "
+                "record, because there are {present_count} names, and got {shape}.",
+                present_count=len(present),
+                shape=array.shape,
             )
         return present, lambda name: array[..., present.index(name)]
     if names is not None:
         raise InvalidValueError(
-            f"Expected names={list(names)!r} only with a plain NumPy array; "
-            f"a {type(records).__name__} has its own, so leave them out."
+            "Expected names={names!r} only with a plain NumPy array; "
+            "a {name} has its own, so leave them out.",
+            names=list(names),
+            name=type(records).__name__,
         )
     if isinstance(records, Mapping):
         return list(records), records.__getitem__
@@ -166,7 +186,8 @@ def _open(records: Any, names: Sequence[str] | None) -> tuple[list[str], Callabl
     if frame is None:
         raise InvalidValueError(
             "Expected records to be a dict, a DataFrame of any library, an Arrow table, a NumPy "
-            f"structured array or a NumPy array with names, and got a {type(records).__name__}."
+            "structured array or a NumPy array with names, and got a {name}.",
+            name=type(records).__name__,
         )
     return frame.columns, lambda name: frame[name].to_numpy()
 
@@ -191,13 +212,17 @@ def _refuse_unless_present(wanted: Sequence[str], present: list[str]) -> None:
     count = Counter(present)
     if missing := [name for name in wanted if not count[name]]:
         raise InvalidValueError(
-            f"Expected a column {listed(missing)}, and none of the {len(present)} columns has "
-            "that name, to the letter."
+            "Expected a column {listed}, and none of the {present_count} columns has "
+            "that name, to the letter.",
+            listed=listed(missing),
+            present_count=len(present),
         )
     if repeated := [name for name in wanted if count[name] > 1]:
         raise InvalidValueError(
-            f"Expected one column {listed(repeated)}, and there are {count[repeated[0]]} of that "
-            "name; rename or drop the others."
+            "Expected one column {listed}, and there are {count} of that "
+            "name; rename or drop the others.",
+            listed=listed(repeated),
+            count=count[repeated[0]],
         )
 
 
@@ -221,12 +246,15 @@ def _array(name: str, values: Any) -> AnyArray:
         array = np.asarray(values)
     except (TypeError, ValueError):
         raise InvalidValueError(
-            f"Expected the column {name!r} to have one value for each record."
+            "Expected the column {name!r} to have one value for each record.", name=name
         ) from None
     if array.ndim != 1:
         raise InvalidValueError(
-            f"Expected the column {name!r} to have one value for each record, "
-            f"and got a {type(values).__name__} of shape {array.shape}."
+            "Expected the column {name!r} to have one value for each record, "
+            "and got a {name_2} of shape {shape}.",
+            name=name,
+            name_2=type(values).__name__,
+            shape=array.shape,
         )
     if array.dtype.kind in "SU" and isinstance(values, list | tuple):
         return np.array(values, dtype=object)  # one word would have made words of all numbers
@@ -238,8 +266,12 @@ def _rows(columns: Mapping[str, AnyArray]) -> int:
     shortest, longest = min(lengths, key=lengths.__getitem__), max(lengths, key=lengths.__getitem__)
     if lengths[shortest] != lengths[longest]:
         raise InvalidValueError(
-            f"Expected columns of the same length, and {shortest!r} has {lengths[shortest]} rows "
-            f"where {longest!r} has {lengths[longest]}."
+            "Expected columns of the same length, and {shortest!r} has {lengths} rows "
+            "where {longest!r} has {lengths_2}.",
+            shortest=shortest,
+            lengths=lengths[shortest],
+            longest=longest,
+            lengths_2=lengths[longest],
         )
     if not lengths[shortest]:
         raise InvalidValueError("Expected at least one record, and the table has 0 rows.")

@@ -32,6 +32,7 @@ from blurfit.errors import BlurfitError, InvalidValueError, optional
 from blurfit.schema.columns import NO, YES, Binary, Categorical
 from blurfit.schema.schema import Schema
 from blurfit.schema.table import RowError
+from blurfit.wording import Series
 
 WORKBOOKS = (".xlsx", ".xlsm")
 SEPARATORS = ",;\t|"
@@ -61,8 +62,9 @@ class TableFile:
     def __post_init__(self) -> None:
         if not self.path.is_file():
             raise InvalidValueError(
-                f"Expected {str(self.path)!r} to be a file with a column for each of "
-                f"{', '.join(self.names)}."
+                "Expected {path!r} to be a file with a column for each of {names}.",
+                path=str(self.path),
+                names=Series(self.names),
             )
 
     @property
@@ -100,7 +102,7 @@ class TableFile:
             yield x, y
             rows += len(x)
         if not rows:
-            raise InvalidValueError(f"Expected at least one row in {str(self.path)!r}.")
+            raise InvalidValueError("Expected at least one row in {path!r}.", path=str(self.path))
 
     @contextmanager
     def located(self, rows: int) -> Iterator[None]:
@@ -112,10 +114,16 @@ class TableFile:
             row = rows + error.row + (_FIRST_ROW if heading else 1)
             first = "heading" if heading else "first"
             raise InvalidValueError(
-                f"Row {row} of {self.path.name!r} (the {first} is row 1) has {error.wrong}"
+                "Row {row} of {path_name!r} (the {first} is row 1) has {wrong}",
+                row=row,
+                path_name=self.path.name,
+                first=first,
+                wrong=error.wrong,
             ) from None
         except InvalidValueError as error:
-            raise InvalidValueError(f"In {self.path.name!r}: {error}") from None
+            raise InvalidValueError(
+                "In {path_name!r}: {error}", path_name=self.path.name, error=error
+            ) from None
 
     def digest(self) -> str:
         """Return SHA-256 of the file, to know it again."""
@@ -147,9 +155,10 @@ class TableFile:
                     plain |= "." in word and not _GROUPED.fullmatch(word)
         if grouped and not plain:
             raise InvalidValueError(
-                f"Expected numbers of one meaning in {self.path.name!r}: each point in them stands "
+                "Expected numbers of one meaning in {path_name!r}: each point in them stands "
                 "before three digits, so it may separate thousands, or decimals. Save the numbers "
-                "without separators of thousands."
+                "without separators of thousands.",
+                path_name=self.path.name,
             )
         return False
 
@@ -159,8 +168,12 @@ class TableFile:
         for row, line in enumerate(lines):
             if len(line) != width:
                 raise InvalidValueError(
-                    f"Expected {width} values in each row of {self.path.name!r}, as in its "
-                    f"heading, and row {first + row + _FIRST_ROW} has {len(line)}."
+                    "Expected {width} values in each row of {path_name!r}, as in its "
+                    "heading, and row {first} has {line_count}.",
+                    width=width,
+                    path_name=self.path.name,
+                    first=first + row + _FIRST_ROW,
+                    line_count=len(line),
                 )
         kinds = {one.name: one for one in self.schema.asked}
         readers = [self._reader(kinds.get(name)) for name in self.names]
@@ -202,20 +215,25 @@ class TableFile:
             raise
         except (OSError, ValueError):
             raise InvalidValueError(
-                f"Expected {str(self.path)!r} to be a Parquet file whose columns can be read."
+                "Expected {path!r} to be a Parquet file whose columns can be read.",
+                path=str(self.path),
             ) from None
 
     def _require(self, present: Iterable[Any]) -> None:
         here = list(present)
         if twice := [name for name in self.names if here.count(name) > 1]:
             raise InvalidValueError(
-                f"Expected the columns {', '.join(twice)} once in {self.path.name!r}; rename or "
-                "drop the others."
+                "Expected the columns {twice} once in {path_name!r}; rename or drop the others.",
+                twice=Series(twice),
+                path_name=self.path.name,
             )
         if absent := [name for name in self.names if name not in here]:
             raise InvalidValueError(
-                f"Expected the columns {', '.join(absent)} in {self.path.name!r}, and none of its "
-                f"{len(here)} columns is called so. Does the first row name the columns?"
+                "Expected the columns {absent} in {path_name!r}, and none of its "
+                "{here_count} columns is called so. Does the first row name the columns?",
+                absent=Series(absent),
+                path_name=self.path.name,
+                here_count=len(here),
             )
 
 
@@ -251,8 +269,9 @@ def _opened(path: Path) -> Iterator[TextIO]:
             yield file
     except (csv.Error, UnicodeError, gzip.BadGzipFile, EOFError):
         raise InvalidValueError(
-            f"Expected {str(path)!r} to be a CSV file in UTF-8, an Excel workbook (.xlsx) or a "
-            "Parquet file (.parquet). Spreadsheets save the first as “CSV UTF-8”."
+            "Expected {path!r} to be a CSV file in UTF-8, an Excel workbook (.xlsx) or a "
+            "Parquet file (.parquet). Spreadsheets save the first as “CSV UTF-8”.",
+            path=str(path),
         ) from None
 
 
@@ -268,15 +287,20 @@ def workbook(path: Path, most_bytes: int) -> Iterator[Any]:
             size = sum(one.file_size for one in ZipFile(file).infolist())
             if size > most_bytes:
                 raise InvalidValueError(
-                    f"Expected {path.name!r} to unpack to at most {most_bytes:,} bytes, and it "
-                    f"says {size:,}. Leave out pictures and other sheets, or save it as CSV."
+                    "Expected {path_name!r} to unpack to at most {most_bytes:,} bytes, and it "
+                    "says {size:,}. Leave out pictures and other sheets, or save it as CSV.",
+                    path_name=path.name,
+                    most_bytes=most_bytes,
+                    size=size,
                 )
             yield openpyxl.load_workbook(file, read_only=True, data_only=True)
     except BlurfitError:
         raise
     except _UNREADABLE as error:
         raise InvalidValueError(
-            f"Expected {path.name!r} to be a workbook that can be read ({type(error).__name__})."
+            "Expected {path_name!r} to be a workbook that can be read ({name}).",
+            path_name=path.name,
+            name=type(error).__name__,
         ) from None
 
 

@@ -61,22 +61,26 @@ class Code:
         table = np.array(self.rows, dtype=np.float64)
         if table.ndim != 2 or not 1 <= len(table) <= MOST_CLASSES or not np.isfinite(table).all():
             raise InvalidValueError(
-                f"Expected a code of 1 to {MOST_CLASSES} groups, a row of finite numbers for each, "
-                f"and got shape {table.shape}."
+                "Expected a code of 1 to {most_classes} groups, a row of finite numbers for each, "
+                "and got shape {shape}.",
+                most_classes=MOST_CLASSES,
+                shape=table.shape,
             )
         products = table @ table.T
         if (longest := products.diagonal().max()) > 1:
             raise InvalidValueError(
-                f"Expected no row of a code to be longer than 1, and one has the squared length "
-                f"{longest!r}: the noise would be too small for it."
+                "Expected no row of a code to be longer than 1, and one has the squared length "
+                "{longest!r}: the noise would be too small for it.",
+                longest=longest,
             )
         # what floating point may have taken from a product, unless nothing can be negative
         least = 0.0 if (table >= 0).all() else table.shape[1] * 2.0**-50
         off = products[~np.eye(len(table), dtype=bool)]
         if off.size and not off.min() >= least:
             raise InvalidValueError(
-                f"Expected rows of a code whose products are at least 0, and two have "
-                f"{off.min()!r}: the noise would be too small for such a pair."
+                "Expected rows of a code whose products are at least 0, and two have "
+                "{min!r}: the noise would be too small for such a pair.",
+                min=off.min(),
             )
         if np.linalg.matrix_rank(table) < len(table):
             raise InvalidValueError("Expected rows of a code that tell all groups apart.")
@@ -87,8 +91,10 @@ class Code:
         whole(classes=classes)
         if not 0 <= overlap <= MOST_OVERLAP:
             raise InvalidValueError(
-                f"Expected overlap={overlap!r} from 0, for groups and their differences, to "
-                f"{MOST_OVERLAP}; 0.5 suits a model of everybody together."
+                "Expected overlap={overlap!r} from 0, for groups and their differences, to "
+                "{most_overlap}; 0.5 suits a model of everybody together.",
+                overlap=overlap,
+                most_overlap=MOST_OVERLAP,
             )
         if overlap == 0 or classes == 1:
             return cls(tuple(map(tuple, np.eye(classes).tolist())))
@@ -128,8 +134,9 @@ class Weighting:
     def __post_init__(self) -> None:
         if self.factors and not all(0 <= one <= 1 for one in self.factors):
             raise InvalidValueError(
-                f"Expected factors from 0 to 1, and got {list(self.factors)}: divide them by their "
-                "largest possible value, which is public."
+                "Expected factors from 0 to 1, and got {factors}: divide them by their "
+                "largest possible value, which is public.",
+                factors=list(self.factors),
             )
         if len(self.places) != (len(self.factors) or 1) or max(self.factors, default=1.0) <= 0:
             raise InvalidValueError(
@@ -173,7 +180,9 @@ class CodedForm(Form):
         if self.inner.counted or len(self.kept) != len(self.inner.columns):
             raise InvalidValueError("Expected all products of the columns that are kept.")
         if {len(self.code.rows), len(self.labels), self.code.table.shape[1]} != {classes}:
-            raise InvalidValueError(f"Expected a code of {classes} groups and as many blocks.")
+            raise InvalidValueError(
+                "Expected a code of {classes} groups and as many blocks.", classes=classes
+            )
 
     def sensitivity(self, neighbours: Neighbours) -> float:
         """Δ by Lemma C for groups, and by Lemma H for weights alone."""

@@ -94,8 +94,9 @@ def pack(matrix: npt.ArrayLike) -> FloatArray:
     M = np.asarray(matrix, dtype=np.float64)
     if M.ndim < 2 or M.shape[-1] != M.shape[-2] or not np.array_equal(M, np.swapaxes(M, -1, -2)):
         raise InvalidValueError(
-            f"Expected matrix.shape={M.shape} to be (…, d, d) and each matrix to equal its "
-            "transpose; (M + M.T) / 2 does."
+            "Expected matrix.shape={shape} to be (…, d, d) and each matrix to equal its "
+            "transpose; (M + M.T) / 2 does.",
+            shape=M.shape,
         )
     rows, columns = places(M.shape[-1])
     return M[..., rows, columns]
@@ -107,8 +108,11 @@ def unpack(packed: npt.ArrayLike, dimension: int) -> FloatArray:
     triangle = np.asarray(packed, dtype=np.float64)
     if triangle.shape[-1:] != (size(dimension),):
         raise InvalidValueError(
-            f"Expected packed.shape={triangle.shape} to end in {size(dimension)}, "
-            f"which is d(d+1)/2 for dimension={dimension}."
+            "Expected packed.shape={shape} to end in {size}, "
+            "which is d(d+1)/2 for dimension={dimension}.",
+            shape=triangle.shape,
+            size=size(dimension),
+            dimension=dimension,
         )
     return symmetric(places(dimension), triangle, dimension)
 
@@ -133,8 +137,11 @@ class JointColumn:
         needs_group = self.is_share and self.group is None
         if needs_group or (self.kind == "sign" and self.group is not None):
             raise InvalidValueError(
-                f"Expected a group for a level or a hat, and none for a sign, got kind="
-                f"{self.kind!r}, group={self.group!r} of column {self.name!r}."
+                "Expected a group for a level or a hat, and none for a sign, got kind="
+                "{kind!r}, group={group!r} of column {name!r}.",
+                kind=self.kind,
+                group=self.group,
+                name=self.name,
             )
 
     @property
@@ -239,11 +246,15 @@ class JointForm(Form):
         positive(constant=self.constant)
         names = [column.name for column in self.columns]
         if not names or len(set(names)) != len(names):
-            raise InvalidValueError(f"Expected columns of different names, got {names}.")
+            raise InvalidValueError(
+                "Expected columns of different names, got {names}.", names=names
+            )
         for group, weights in self._weights_of_groups().items():
             if len(weights) > 1:
                 raise InvalidValueError(
-                    f"Expected one weight for all levels of {group!r}, got {sorted(weights)}."
+                    "Expected one weight for all levels of {group!r}, got {weights}.",
+                    group=group,
+                    weights=sorted(weights),
                 )
 
     @property
@@ -343,14 +354,19 @@ class WaveForm(Form):
         dimension = self.chart.whitening.dimension
         if len(self.kept) != dimension:
             raise InvalidValueError(
-                f"Expected a map of {len(self.kept)} columns, as the schema has them without the "
-                f"target and the last level of each categorical, and got one of {dimension}."
+                "Expected a map of {kept_count} columns, as the schema has them without the "
+                "target and the last level of each categorical, and got one of {dimension}.",
+                kept_count=len(self.kept),
+                dimension=dimension,
             )
         balance = self.chart.loss.balance if isinstance(self.chart, NewtonMap) else 1.0
         if not LEAST_BALANCE <= balance <= LARGEST_BALANCE:
             raise InvalidValueError(
-                f"Expected balance={balance!r} between {LEAST_BALANCE:g} and {LARGEST_BALANCE:g}: "
-                "the grid would be too coarse for the noise of another."
+                "Expected balance={balance!r} between {least_balance:g} and {largest_balance:g}: "
+                "the grid would be too coarse for the noise of another.",
+                balance=balance,
+                least_balance=LEAST_BALANCE,
+                largest_balance=LARGEST_BALANCE,
             )
 
     @property

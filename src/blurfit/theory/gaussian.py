@@ -209,7 +209,9 @@ def root_of_increasing(
     with Brent's method.
     """
     if not 0 < guess < math.inf:  # so neither is NaN, from which no search would come back
-        raise NotCertifiedError(f"Expected a finite guess={guess!r} > 0 to search from.")
+        raise NotCertifiedError(
+            "Expected a finite guess={guess!r} > 0 to search from.", guess=guess
+        )
     known: dict[float, float] = {}  # Brent's method asks for both ends of its bracket once more
 
     def of_logarithm(logarithm: float) -> float:

@@ -59,7 +59,12 @@ def code_of(bands: int) -> FloatArray:
     """
     whole(bands=bands)
     if not LEAST_BANDS <= bands <= MOST_BANDS:
-        raise InvalidValueError(f"Expected bands={bands} from {LEAST_BANDS} to {MOST_BANDS}.")
+        raise InvalidValueError(
+            "Expected bands={bands} from {least_bands} to {most_bands}.",
+            bands=bands,
+            least_bands=LEAST_BANDS,
+            most_bands=MOST_BANDS,
+        )
     knots, (t, v, u_v, h, u) = np.arange(bands + 1) / bands, _roots(bands)
     found = np.zeros((2 * bands + 5, 2 * bands + 1))
     found[:2, : bands + 1] = t * knots, t * (1 - knots)

@@ -153,8 +153,10 @@ def logistic_sensitivity(
     one_of(NEIGHBOURS, neighbours=neighbours)
     if robust and balance > FREE_SQUARES:
         raise InvalidValueError(
-            f"Expected balance={balance!r} <= {FREE_SQUARES} where squared slopes are sent: "
-            "beyond, they would cost noise."
+            "Expected balance={balance!r} <= {free_squares} where squared slopes are sent: "
+            "beyond, they would cost noise.",
+            balance=balance,
+            free_squares=FREE_SQUARES,
         )
     if neighbours == "zero-out":
         return _zero_out(balance, 0.5 if robust else 0.0) * NUDGE
@@ -189,7 +191,8 @@ def bounded_sensitivity(
     squares = (robust_weight * gradient_bound**2 / curvature_bound) ** 2
     if 2 * squares > ratio:
         raise InvalidValueError(
-            f"Expected robust_weight={robust_weight!r} at most 1/(√2·balance·gradient_bound)."
+            "Expected robust_weight={robust_weight!r} at most 1/(√2·balance·gradient_bound).",
+            robust_weight=robust_weight,
         )
     if neighbours == "zero-out":
         return curvature_bound * math.sqrt(1 + squares + ratio) * NUDGE
@@ -242,8 +245,11 @@ class Whitening:
         p = mean.size
         if mean.ndim != 1 or not p or matrix.shape != (p, p) or beta.shape != (p,):
             raise InvalidValueError(
-                f"Expected mean and coefficients of one length p and matrix of shape (p, p), got "
-                f"{mean.shape}, {beta.shape} and {matrix.shape}."
+                "Expected mean and coefficients of one length p and matrix of shape (p, p), got "
+                "{shape}, {shape_2} and {shape_3}.",
+                shape=mean.shape,
+                shape_2=beta.shape,
+                shape_3=matrix.shape,
             )
         if np.triu(matrix, 1).any() or not np.diagonal(matrix).all():
             raise InvalidValueError(
@@ -253,7 +259,9 @@ class Whitening:
         finite(intercept=self.intercept)
         if abs(self.intercept) > LARGEST_NUMBER:
             raise InvalidValueError(
-                f"Expected intercept={self.intercept!r} to be at most {LARGEST_NUMBER:g} in size."
+                "Expected intercept={intercept!r} to be at most {largest_number:g} in size.",
+                intercept=self.intercept,
+                largest_number=LARGEST_NUMBER,
             )
         for name, value in (("mean", mean), ("matrix", matrix), ("coefficients", beta)):
             object.__setattr__(self, name, fixed(value))
@@ -302,7 +310,10 @@ class Whitening:
             for i, row in enumerate(rows):
                 if len(row) != i + 1:
                     raise InvalidValueError(
-                        f"Expected {i + 1} numbers in row {i} of whitening, got {len(row)}."
+                        "Expected {i} numbers in row {i_2} of whitening, got {row_count}.",
+                        i=i + 1,
+                        i_2=i,
+                        row_count=len(row),
                     )
                 matrix[i, : i + 1] = row
             return cls(entry["mean"], matrix, entry["coefficients"], entry["intercept"])
@@ -310,7 +321,8 @@ class Whitening:
             if isinstance(error, InvalidValueError):
                 raise
             raise InvalidValueError(
-                f"Expected a map's mean, whitening, coefficients and intercept: {error!r}."
+                "Expected a map's mean, whitening, coefficients and intercept: {error!r}.",
+                error=error,
             ) from error
 
 
@@ -349,11 +361,15 @@ def numbers(most: float, **named: ArrayLike) -> FloatArray:
     try:
         array = np.array(value, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise InvalidValueError(f"Expected {name} to be an array of numbers: {error}.") from error
+        raise InvalidValueError(
+            "Expected {name} to be an array of numbers: {error}.", name=name, error=error
+        ) from error
     if not (np.isfinite(array).all() and (np.abs(array) <= most).all()):
         raise InvalidValueError(
-            f"Expected {name} to be finite numbers of at most {most:g} in size; no release that "
-            "teaches anything gives others."
+            "Expected {name} to be finite numbers of at most {most:g} in size; no release that "
+            "teaches anything gives others.",
+            name=name,
+            most=most,
         )
     return array
 
@@ -368,13 +384,21 @@ def within(low: float, high: float, **values: float) -> None:
     positive(**values)
     for name, value in values.items():
         if not low <= value <= high:
-            raise InvalidValueError(f"Expected {name}={value!r} between {low:g} and {high:g}.")
+            raise InvalidValueError(
+                "Expected {name}={value!r} between {low:g} and {high:g}.",
+                name=name,
+                value=value,
+                low=low,
+                high=high,
+            )
 
 
 def _yes_or_no(**values: object) -> None:
     for name, value in values.items():
         if type(value) is not bool:
-            raise InvalidValueError(f"Expected {name}={value!r} to be true or false.")
+            raise InvalidValueError(
+                "Expected {name}={value!r} to be true or false.", name=name, value=value
+            )
 
 
 class PublicMap:
@@ -421,8 +445,10 @@ class ResidualMap(PublicMap):
         whole(stride=self.stride)
         if self.feature_weight**2 + self.target_weight**2 > 1:
             raise InvalidValueError(
-                f"Expected feature_weight={self.feature_weight!r} and "
-                f"target_weight={self.target_weight!r} to have squares that sum to at most 1."
+                "Expected feature_weight={feature_weight!r} and "
+                "target_weight={target_weight!r} to have squares that sum to at most 1.",
+                feature_weight=self.feature_weight,
+                target_weight=self.target_weight,
             )
 
     @property
@@ -576,7 +602,11 @@ class GaugeMap(PublicMap):
             edges = numbers(LARGEST_WHITENING, **{name: getattr(self, name)})
             increasing = edges.ndim == 1 and (np.diff(edges, prepend=0.0) > 0).all()
             if not increasing or not 2 <= len(edges) <= MOST_BINS:
-                raise InvalidValueError(f"Expected {name} to be 2 to {MOST_BINS} increasing ends.")
+                raise InvalidValueError(
+                    "Expected {name} to be 2 to {most_bins} increasing ends.",
+                    name=name,
+                    most_bins=MOST_BINS,
+                )
             object.__setattr__(self, name, fixed(edges))
         _yes_or_no(joint=self.joint)
 

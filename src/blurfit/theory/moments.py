@@ -82,8 +82,11 @@ class ModelGuarantee:
         once_or_any = self.releases in (1, "any") and self.releases is not True
         if self.delta > 1 or type(self.proved) is not bool or not once_or_any:
             raise InvalidValueError(
-                f"Expected delta={self.delta!r} <= 1, releases={self.releases!r} to be 1 or 'any', "
-                f"and proved={self.proved!r} to be true or false."
+                "Expected delta={delta!r} <= 1, releases={releases!r} to be 1 or 'any', "
+                "and proved={proved!r} to be true or false.",
+                delta=self.delta,
+                releases=self.releases,
+                proved=self.proved,
             )
 
 
@@ -156,8 +159,10 @@ def require_one(epsilon: float | None, delta: float | None) -> None:
     """Refuse a question that does not fix exactly one of ε and δ, or fixes it out of range."""
     if (epsilon is None) == (delta is None):
         raise InvalidValueError(
-            f"Expected one of epsilon={epsilon!r} and delta={delta!r}: give the one that is "
-            "fixed, and the other is computed."
+            "Expected one of epsilon={epsilon!r} and delta={delta!r}: give the one that is "
+            "fixed, and the other is computed.",
+            epsilon=epsilon,
+            delta=delta,
         )
     if epsilon is not None:
         nonnegative(epsilon=epsilon)
@@ -179,15 +184,19 @@ def calibration_from(
         return kind(**given)
     except (AttributeError, TypeError) as error:
         raise InvalidValueError(
-            f"Expected a calibration as `to_dict` writes it: {error}. Was it written by "
-            "another version of blurfit?"
+            "Expected a calibration as `to_dict` writes it: {error}. Was it written by "
+            "another version of blurfit?",
+            error=error,
         ) from error
 
 
 def _refuse(name: str, stated: object, expected: str) -> None:
     raise NotCertifiedError(
-        f"Expected {name} to be {expected}, which follows from public facts and the noise, but "
-        f"{stated!r} is stated. Do not rely on this calibration; make a new one."
+        "Expected {name} to be {expected}, which follows from public facts and the noise, but "
+        "{stated!r} is stated. Do not rely on this calibration; make a new one.",
+        name=name,
+        expected=expected,
+        stated=stated,
     )
 
 
@@ -357,9 +366,12 @@ class MomentCalibration:
         require_local(self.local, _submission_mu(reach, self.sigma, self.quorum))
         if gaussian.delta_of(self.mu, self.model.epsilon) > self.model.delta:
             raise NotCertifiedError(
-                f"The noise does not keep epsilon={self.model.epsilon:g}, "
-                f"delta={self.model.delta:g}: sigma={self.sigma!r} is too small. Do not send "
-                "anything blurred with it."
+                "The noise does not keep epsilon={epsilon:g}, "
+                "delta={delta:g}: sigma={sigma!r} is too small. Do not send "
+                "anything blurred with it.",
+                epsilon=self.model.epsilon,
+                delta=self.model.delta,
+                sigma=self.sigma,
             )
 
     def to_dict(self) -> dict[str, Any]:
@@ -388,8 +400,9 @@ def local_target(
     positive(local_epsilon=epsilon)
     if delta is None:
         raise InvalidValueError(
-            f"Expected local_delta with local_epsilon={epsilon!r}: a submission's promise has two "
-            "numbers. Give local_delta=1e-6, say."
+            "Expected local_delta with local_epsilon={epsilon!r}: a submission's promise has two "
+            "numbers. Give local_delta=1e-6, say.",
+            epsilon=epsilon,
         )
     return delta, gaussian.mu_of(epsilon, delta) / FOR_ROUNDING
 

@@ -216,7 +216,8 @@ def _share(kind: Kind) -> float:
         return math.sqrt(2)
     if isinstance(kind, bool) or not isinstance(kind, int) or kind < 2:
         raise InvalidValueError(
-            f"Expected features to be 'numeric', 'sign' or a number of levels >= 2, got {kind!r}."
+            "Expected features to be 'numeric', 'sign' or a number of levels >= 2, got {kind!r}.",
+            kind=kind,
         )
     return min(math.sqrt(kind), _MOST)
 
@@ -253,7 +254,8 @@ class Stages:
         total = math.fsum(stage.fraction for stage in self.stages)
         if not self.stages or abs(total - 1) > 1e-9:
             raise InvalidValueError(
-                f"Expected the fractions of the waves to sum to 1, got {self.fractions}."
+                "Expected the fractions of the waves to sum to 1, got {fractions}.",
+                fractions=self.fractions,
             )
         later = [kind for kind in self.kinds[1:] if kind != "gauge"]
         gauged = [after for kind, after in itertools.pairwise(self.kinds) if kind == "gauge"]
@@ -266,16 +268,18 @@ class Stages:
         ):
             raise InvalidValueError(
                 "Expected a joint wave first, then those of the mean, each after a gauge, then "
-                f"residual ones, each after a gauge or none, then Newton's; got {self.kinds}."
+                "residual ones, each after a gauge or none, then Newton's; got {kinds}.",
+                kinds=self.kinds,
             )
         if self.task != "number" and "mean" in later:
             raise InvalidValueError(
-                f"Expected waves of the mean for task='number' alone, got {self.kinds}."
+                "Expected waves of the mean for task='number' alone, got {kinds}.", kinds=self.kinds
             )
         if self.task == "number" and "newton" in later:
             raise InvalidValueError(
-                f"Expected residual waves alone for task='number', got {self.kinds}: Newton's are "
-                "for labels and counts."
+                "Expected residual waves alone for task='number', got {kinds}: Newton's are "
+                "for labels and counts.",
+                kinds=self.kinds,
             )
 
     @property
@@ -298,7 +302,8 @@ class Stages:
         found = tuple(stop - start for start, stop in itertools.pairwise(ends))
         if min(found) < 2:
             raise InvalidValueError(
-                f"Expected at least 2 people in each wave, got {found}; plan fewer waves."
+                "Expected at least 2 people in each wave, got {number}; plan fewer waves.",
+                number=found,
             )
         return found
 
@@ -471,7 +476,9 @@ def shared_mu(epsilon: float, delta: float, releases: int, kept_back: float) -> 
     """
     whole(releases=releases)
     if releases * kept_back >= 1:
-        raise InvalidValueError(f"Expected fewer releases than {releases}: nothing is left of δ.")
+        raise InvalidValueError(
+            "Expected fewer releases than {releases}: nothing is left of δ.", releases=releases
+        )
     return mu_of(epsilon, delta * (1 - releases * kept_back))
 
 

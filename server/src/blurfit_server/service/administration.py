@@ -20,8 +20,9 @@ from blurfit.agreement.plan import Agreed, Plan, read_agreed
 from blurfit.agreement.terms import Terms, require_together
 from blurfit.learning.outlook import epsilon_needed, outlook, people_needed
 from blurfit.messages.submissions import KIND_OF, OVERHEAD, ROLES, Role
-from blurfit.schema.imports import from_xlsform
 from blurfit.schema.schema import Schema
+from blurfit.schema.xlsforms import from_xlsform
+from blurfit.wording import Message
 from blurfit_server.service import limits
 from blurfit_server.service.answers import as_json, told
 from blurfit_server.service.endpoints import (
@@ -53,6 +54,7 @@ from blurfit_server.store.collections import Status
 from blurfit_server.store.store import Store
 
 _Kind = TypeVar("_Kind", bound="Proposal")
+_MAX_NAME = 100  # characters of a file's name, in messages
 _STATE = answer(Status, "How far it is.")
 
 
@@ -166,19 +168,21 @@ class Administration:
         "/surveys",
         answer(Survey, "Its questions."),
         body={protocol.OCTETS: BYTES},
-        parameters=[query("target", TEXT)],
+        parameters=[query("target", TEXT), query("name", TEXT)],
     )
     @guarded("open")
     async def read_survey(self, request: Request) -> Survey:
         """Read the questions of an XLSForm; nothing is kept."""
         body = await limits.body_of(request, protocol.OCTETS)
+        target = request.query_params.get("target", "")
+        name = request.query_params.get("name", "survey.xlsx")[:_MAX_NAME]
 
         def read() -> Survey:
             with TemporaryDirectory() as folder:
                 file = Path(folder, "survey.xlsx")
                 file.write_bytes(body)
-                found = from_xlsform(file, request.query_params.get("target", ""))
-            return Survey(found.schema.to_dict(), [told(one) for one in found.notes])
+                found = from_xlsform(file, target, name=name)
+            return Survey(found.schema.to_dict(), list(found.notes))
 
         return await run_in_threadpool(read)
 
@@ -202,9 +206,11 @@ class Administration:
             agreed = read_agreed(body)
             if isinstance(agreed, Agreement) and agreed.wave is not None:
                 raise errors.InvalidValueError(
-                    f"Expected an agreement that stands alone, and this is wave "
-                    f"{agreed.wave.number} of the plan {agreed.wave.plan}: open the plan, and its "
-                    "waves open themselves."
+                    "Expected an agreement that stands alone, and this is wave "
+                    "{wave_number} of the plan {plan}: open the plan, and its "
+                    "waves open themselves.",
+                    wave_number=agreed.wave.number,
+                    plan=agreed.wave.plan,
                 )
             first = agreed.first()
             first.verify()  # so that each of its databases is there
@@ -230,9 +236,10 @@ class Administration:
     @guarded("invite", "invite")
     async def invite(self, request: Request) -> protocol.Acknowledgement:
         """Keep the hashes of one-time invitations."""
-        expected = (
-            f'{{"hashes": ["…"]}}, 1 to {protocol.MOST_SUBMISSIONS} of them, each SHA-256 in '
-            "hexadecimal digits"
+        expected = Message(
+            "{example}, 1 to {most} of them, each SHA-256 in hexadecimal digits",
+            example='{"hashes": ["…"]}',
+            most=protocol.MOST_SUBMISSIONS,
         )
         given = await limits.document_in(request, Hashes, expected)
         hashes, pairs = ([bytes.fromhex(x) for x in part] for part in (given.hashes, given.pairs))
@@ -270,7 +277,7 @@ class Administration:
     @guarded("open", "move date")
     async def move_date(self, request: Request) -> Status:
         """Close at another moment, or at none."""
-        expected = '{"until": "2027-01-31"}, or null for no date'
+        expected = Message("{example}, or null for no date", example='{"until": "2027-01-31"}')
         given = (await limits.document_in(request, Until, expected)).until
         closes = None if given is None else errors.instant(given)
         move = partial(self.store.move_date, closes=closes)
@@ -309,13 +316,11 @@ class Administration:
         if collection.role == "whole":
             raise errors.InfeasibleError("Expected a collection that two databases share.")
         counts = await limits.run_in_daemon_thread(lambda: protocol.counts_at(agreement))
-        warning = None
-        try:
-            protocol.refuse_if_uneven(agreement, counts)
-        except errors.ConflictError as error:
-            warning = told(str(error).removesuffix(", or close with --anyway.") + ".")
+        warning = protocol.warning_if_uneven(agreement, counts)
         names = [one.name for one in agreement.databases]
-        return Sides([Side(*one) for one in zip(names, counts, strict=True)], warning)
+        return Sides(
+            [Side(*one) for one in zip(names, counts, strict=True)], warning and told(warning)
+        )
 
     # ---- the end
 
@@ -395,7 +400,7 @@ def expected_from(body: bytes) -> Expected:
 @contextmanager
 def _proposed(body: bytes, kind: type[_Kind]) -> Iterator[tuple[_Kind, Schema]]:
     """Read a proposal in JSON with its schema; refuse numbers for which there is no noise."""
-    expected = "a proposal in JSON, with schema, epsilon, delta and quorum"
+    expected = Message("a proposal in JSON, with schema, epsilon, delta and quorum")
     proposal = limits.document_from(body, kind, expected)
     try:
         yield proposal, Schema.from_dict(proposal.schema)
@@ -403,7 +408,8 @@ def _proposed(body: bytes, kind: type[_Kind]) -> Iterator[tuple[_Kind, Schema]]:
         raise
     except (ArithmeticError, ValueError) as error:
         raise errors.InvalidValueError(
-            f"Expected numbers for which noise can be computed: {error}. Choose less extreme ones."
+            "Expected numbers for which noise can be computed: {error}. Choose less extreme ones.",
+            error=error,
         ) from error
 
 
@@ -412,7 +418,10 @@ def _refuse_if_too_wide(agreement: Agreement, role: Role, limit: int) -> None:
     layout = agreement.layout if role == "whole" else agreement.share_layout(KIND_OF[role])
     if (size := layout.size + OVERHEAD) > limit:
         raise errors.InfeasibleError(
-            f"Expected submissions of at most {limit:,} bytes, the largest body that this service "
-            f"takes, and each would have {size:,} ({agreement.width:,} numbers): ask fewer "
-            "questions, or start it with a larger --body-limit."
+            "Expected submissions of at most {limit:,} bytes, the largest body that this service "
+            "takes, and each would have {size:,} ({width:,} numbers): ask fewer "
+            "questions, or start it with a larger --body-limit.",
+            limit=limit,
+            size=size,
+            width=agreement.width,
         )

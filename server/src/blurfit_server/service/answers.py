@@ -64,6 +64,7 @@ from blurfit.messages.signing import (
 from blurfit.messages.submissions import Role
 from blurfit.model.model import with_signatures
 from blurfit.protocol import COLLECTIONS, INVITATION, JSON, PROBLEM, Kind, RequestError
+from blurfit.wording import Language, Message
 from blurfit_server.service.limits import LONG, InProgress, Reserve, Turns, cost_of
 from blurfit_server.store.collections import Collection, Status
 from blurfit_server.store.store import Store
@@ -87,8 +88,7 @@ def for_strangers(status: Status) -> Status:
         for one in status.waves
     ]
     newest = [one for one in waves if one.fingerprint is not None][-1]
-    reason = status.reason and told(status.reason)
-    return replace(status, count=newest.count, waves=tuple(waves), reason=reason)
+    return replace(status, count=newest.count, waves=tuple(waves))
 
 
 ACCEPTED = ("new", "again")
@@ -175,8 +175,14 @@ OVER_TLS = [(b"strict-transport-security", b"max-age=31536000")]
 
 
 def as_json(content: object, status: int = 200) -> Response:
-    """Answer in JSON."""
-    return Response(msgspec.json.encode(content), status, media_type=JSON)
+    """Answer in JSON, with messages in the language of whoever asks."""
+    return Response(msgspec.json.encode(content, enc_hook=_rendered), status, media_type=JSON)
+
+
+def _rendered(value: object) -> str:
+    if isinstance(value, Message):
+        return told(value)
+    raise NotImplementedError(type(value))
 
 
 Endpoint = Callable[..., Any]  # of an object and a request
@@ -253,9 +259,9 @@ class Refusals:
         """Answer with an error."""
         if isinstance(error, errors.StorageError):
             _log.error("%s", error)
-        kind, problem = protocol.of_error(error)
+        kind, detail = protocol.of_error(error)
         self.metrics.refused(kind.name)
-        problem.title, problem.detail = told(problem.title), told(problem.detail)
+        problem = kind.problem(detail, language_of(wanted.get(), LONGEST_VALUE))
         extra = [*more]
         if kind.retry_after is not None:
             extra.append((b"retry-after", b"%d" % kind.retry_after))
@@ -397,7 +403,7 @@ async def let_across(scope: Scope, send: Send, origins: Origins) -> Send | None:
 # ---- signatures
 
 Document = Literal["model", "moments"]
-EXPECTED = "signatures of a model and of moments"
+EXPECTED = Message("signatures of a model and of moments")
 
 
 class Signatures(msgspec.Struct):
@@ -424,9 +430,10 @@ class Signatory:
         wanted = key_of(agreement, role)
         if wanted is not None and wanted != self.key:
             raise errors.InfeasibleError(
-                f"Expected this service to have the private key of {wanted}, with which the "
+                "Expected this service to have the private key of {wanted}, with which the "
                 "agreement says that it signs: start it with `blurfit serve --signing-key-file` "
-                "and the file of that key, or agree on the key that it prints."
+                "and the file of that key, or agree on the key that it prints.",
+                wanted=wanted,
             )
 
     def of_submissions(self, deed: Deed, collection: Collection, identifiers: bytes) -> str | None:
@@ -502,8 +509,9 @@ class Signatory:
                 for one in some
             ):
                 raise errors.InvalidValueError(
-                    f"Expected signatures of the {document} that is published here, by the keys of "
-                    "the agreement: both databases publish the same bytes."
+                    "Expected signatures of the {document} that is published here, by the keys of "
+                    "the agreement: both databases publish the same bytes.",
+                    document=document,
                 )
             self.store.keep_signatures(collection, document, some)
 
@@ -523,8 +531,8 @@ class Signatory:
         for document in self._published(collection):
             if self.missing(collection.fingerprint, document):
                 raise errors.ServiceError(
-                    f"Expected the signature of {collection.agreement.databases[1].name}, and it "
-                    "has not signed yet."
+                    "Expected the signature of {databases_name}, and it has not signed yet.",
+                    databases_name=collection.agreement.databases[1].name,
                 )
 
 
@@ -538,6 +546,7 @@ def key_of(agreement: Agreement, role: Role) -> str | None:
 # ---- languages
 
 LANGUAGES = ("en", "de")
+LONGEST_VALUE = 100  # characters of each value in a refusal, which may repeat a request
 LONGEST = 4000  # characters, and
 MOST_PARTS = 100  # of a list, or sentences: what strangers put in may cost no more than that,
 MOST_NESTED = 20  # and texts within texts go no deeper
@@ -560,9 +569,18 @@ def best_of(accepted: str) -> str:
     return next((tag for tag in tags if tag in LANGUAGES), "en")
 
 
+def language_of(name: str, longest: int | None = None) -> Language:
+    """Return how messages are rendered in a language, with values of so many characters."""
+    if name == "en":
+        return Language({}, longest=longest)
+    return Language(catalogue(name), comma=True, longest=longest)
+
+
 def told(text: str, language: str | None = None) -> str:
     """Return a text in a language, by default whoever asks', or as it is where it has no other."""
     language = language or wanted.get()
+    if isinstance(text, Message):
+        return language_of(language).render(text)
     return text if language == "en" else _value(text, language)
 
 

@@ -186,11 +186,13 @@ class Service:
             name = protocol.new_token()[:12]
             _log.exception("request %s (%s) failed", name, scope["method"])
             if not started:
-                detail = (
-                    f"Request {name} failed for a reason that is not its own. Whoever runs the "
-                    "service finds it in the log under that name. What was acknowledged is stored."
+                refusal = RequestError(
+                    protocol.UNEXPECTED,
+                    "Request {name} failed for a reason that is not its own. Whoever runs the "
+                    "service finds it in the log under that name. What was acknowledged is stored.",
+                    name=name,
                 )
-                await self._refusals.send(send, RequestError(protocol.UNEXPECTED, detail))
+                await self._refusals.send(send, refusal)
 
     async def _dispatch(self, scope: Scope, receive: Receive, send: Send) -> None:
         client = scope.get("client")
@@ -199,8 +201,11 @@ class Service:
         language = "en" if accepted is None else answers.best_of(accepted.decode("latin-1"))
         answers.wanted.set(language)
         if client and not self._allowance.limiter.allows(address):
-            detail = "Wait a second and send the same request again; it will be counted once."
-            await self._refusals.send(send, RequestError(protocol.TOO_MANY, detail))
+            refusal = RequestError(
+                protocol.TOO_MANY,
+                "Wait a second and send the same request again; it will be counted once.",
+            )
+            await self._refusals.send(send, refusal)
             return
         about = "".join(scope["path"].split("/", 3)[2:3])  # /collections/{fingerprint}/…
         with self._allowance.reserve(address, about) as held:
@@ -229,11 +234,16 @@ class Service:
             await page(request.scope, request.receive, answers.adding(send, answers.RAW_HEADERS))
             return
         kind = protocol.NOT_ALLOWED if error.status_code == 405 else protocol.NOT_FOUND
-        detail = f"{request.method} {request.url.path}: see /openapi.json for what there is."
+        refusal = RequestError(
+            kind,
+            "{method} {path}: see /openapi.json for what there is.",
+            method=request.method,
+            path=request.url.path,
+        )
         more = [
             (name.lower().encode(), one.encode()) for name, one in (error.headers or {}).items()
         ]
-        await self._refusals.send(send, RequestError(kind, detail), more)
+        await self._refusals.send(send, refusal, more)
 
     @asynccontextmanager
     async def _lifespan(self, _app: object) -> AsyncIterator[None]:
@@ -341,14 +351,17 @@ def refuse_unless_possible(workers: int, place: str) -> None:
         return
     if not place.startswith("postgres"):
         raise InvalidValueError(
-            f"Expected a postgresql:// store for --workers {workers}, and got {place!r}: SQLite "
+            "Expected a postgresql:// store for --workers {workers}, and got {place!r}: SQLite "
             "lets one process write at a time, and the others would wait for it. Use one worker, "
-            "or PostgreSQL."
+            "or PostgreSQL.",
+            workers=workers,
+            place=place,
         )
     if not hasattr(os, "fork"):
         raise InvalidValueError(
-            f"Expected --workers 1, and got {workers}: this system cannot fork processes. Start "
-            "several services at several ports, behind a proxy."
+            "Expected --workers 1, and got {workers}: this system cannot fork processes. Start "
+            "several services at several ports, behind a proxy.",
+            workers=workers,
         )
 
 
@@ -520,18 +533,29 @@ class JsonLines(logging.Formatter):
         }
         if record.exc_info:
             found["error"] = self.formatException(record.exc_info)
-        return json.dumps(found, ensure_ascii=False)
+        return json.dumps(found)  # in ASCII: no character of a message moves a cursor
 
 
 class TextLines(logging.Formatter):
-    """Time, level, logger and message; what would begin another line is shown as it is written."""
+    """Time, level, logger and message; what a terminal would obey is shown as it is written."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return a record as one line, and the traceback of an error below it."""
-        message = record.getMessage().replace("\\", "\\\\")
-        message = message.replace("\n", "\\n").replace("\r", "\\r")
+        message = _shown(record.getMessage().replace("\\", "\\\\"))
         line = f"{_time(record)} {record.levelname.lower()} {record.name}: {message}"
-        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+        if not record.exc_info:
+            return line
+        below = self.formatException(record.exc_info).splitlines()
+        return "\n  ".join([line, *map(_shown, below)])
+
+
+def _shown(text: str) -> str:
+    """Return a text with escapes for characters that cannot be printed: one line."""
+    if text.isprintable():
+        return text
+    return "".join(
+        one if one.isprintable() else one.encode("unicode_escape").decode() for one in text
+    )
 
 
 def _time(record: logging.LogRecord) -> str:

@@ -35,6 +35,7 @@ from blurfit.model.release import MomentsDocument, PublishedMoments
 from blurfit.model.statement import as_html, as_markdown, as_yaml
 from blurfit.schema.columns import Categorical
 from blurfit.schema.derived import Curve, Poly
+from blurfit.wording import Message
 from blurfit_server.service import answers
 from blurfit_server.service.answers import shown, told
 from blurfit_server.service.intake import origins_in
@@ -131,7 +132,8 @@ def bearer_of(store: Store, request: Request, right: Right | None = None) -> Bea
         raise protocol.RequestError(
             protocol.UNAUTHORISED,
             "Send the token that `blurfit serve` printed at its first start, or one that "
-            f"`blurfit token{made}` made: Authorization: Bearer …",
+            "`blurfit token{made}` made: Authorization: Bearer …",
+            made=made,
         )
     return who
 
@@ -454,9 +456,10 @@ class Reading:
 # ---- what contributors may do, beside sending
 
 _WITHDRAWAL_COSTS = 100  # requests, at least
-_SECRETS = (
-    f'{{"secrets": ["…"]}}, 1 to {protocol.MOST_SUBMISSIONS} of them, each in 64 hexadecimal '
-    "digits, as a receipt gives them"
+_SECRETS = Message(
+    "{example}, 1 to {most} of them, each in 64 hexadecimal digits, as a receipt gives them",
+    example='{"secrets": ["…"]}',
+    most=protocol.MOST_SUBMISSIONS,
 )
 
 

@@ -306,9 +306,10 @@ def unsealing_key(agreement: Agreement, role: submissions.Role, private: str | N
         return None
     if private is None or submissions.public_key(private) != key:
         raise InfeasibleError(
-            f"Expected this service to have the private key of {key}, to which the agreement seals "
+            "Expected this service to have the private key of {key}, to which the agreement seals "
             "shares: start it with `blurfit serve --share-key-file` and the file of that key, or "
-            "agree on the key that it prints."
+            "agree on the key that it prints.",
+            key=key,
         )
     return private
 
@@ -334,13 +335,18 @@ def _rows(collection: Collection, headers: dict[bytes, bytes], body: bytes) -> b
     else:
         raise protocol.RequestError(
             protocol.WRONG_TYPE,
-            f"Expected content-type {kind!r} to be {protocol.BINARY} or {protocol.JSON}.",
+            "Expected content-type {kind!r} to be {binary} or {json}.",
+            kind=kind,
+            binary=protocol.BINARY,
+            json=protocol.JSON,
         )
     if len(rows) > protocol.MOST_SUBMISSIONS:
         raise protocol.RequestError(
             protocol.TOO_LARGE,
-            f"Expected at most {protocol.MOST_SUBMISSIONS} submissions in a request, and got "
-            f"{len(rows)}; send them in parts.",
+            "Expected at most {most_submissions} submissions in a request, and got "
+            "{rows_count}; send them in parts.",
+            most_submissions=protocol.MOST_SUBMISSIONS,
+            rows_count=len(rows),
         )
     return rows.data
 

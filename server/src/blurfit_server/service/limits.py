@@ -45,10 +45,11 @@ from starlette.requests import Request
 from starlette.types import Receive
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
-from blurfit import protocol
+from blurfit import errors, protocol
 from blurfit.data import read_json
 from blurfit.errors import InvalidValueError, nonnegative
 from blurfit.protocol import JSON, RequestError, hashed, media_type, new_token
+from blurfit.wording import Message, Quote
 
 _log = logging.getLogger(__name__)
 _Given = ParamSpec("_Given")
@@ -162,8 +163,9 @@ def proxies_in(text: str) -> frozenset[str]:
             ip_address(one)
         except ValueError:
             raise InvalidValueError(
-                f"Expected trusted proxy {one!r} to be an address such as 10.0.0.1: a name, a "
-                "network or * would let anyone claim any address."
+                "Expected trusted proxy {value!r} to be an address such as 10.0.0.1: a name, a "
+                "network or * would let anyone claim any address.",
+                value=one,
             ) from None
     return frozenset(network_of(one) for one in given)
 
@@ -656,7 +658,9 @@ async def read_body(
         if held.given_up:
             raise _busy() from None
         raise RequestError(
-            protocol.TOO_SLOW, f"Expected the whole body within {seconds:g} s; send smaller ones."
+            protocol.TOO_SLOW,
+            "Expected the whole body within {seconds:g} s; send smaller ones.",
+            seconds=seconds,
         ) from None
     held.allowance.unfinished.pop(held, None)
     return bytes(parts[0]) if len(parts) == 1 else b"".join(parts)
@@ -678,7 +682,12 @@ async def body_of(request: Request, kind: str, limit: int = SMALL) -> bytes:
     """Read the body of a request, which must be of this media type."""
     given = media_type(request.headers.get("content-type", ""))
     if given != kind:
-        raise RequestError(protocol.WRONG_TYPE, f"Expected content-type {given!r} to be {kind}.")
+        raise RequestError(
+            protocol.WRONG_TYPE,
+            "Expected content-type {given!r} to be {kind}.",
+            given=given,
+            kind=kind,
+        )
     return await read_body(
         dict(request.scope["headers"]),
         request.receive,
@@ -689,7 +698,7 @@ async def body_of(request: Request, kind: str, limit: int = SMALL) -> bytes:
 
 
 async def document_in(
-    request: Request, kind: type[_Kind], expected: str, limit: int = SMALL
+    request: Request, kind: type[_Kind], expected: Message, limit: int = SMALL
 ) -> _Kind:
     """Read what a request says in JSON; `expected` is what it should be, in words."""
     text = await body_of(request, JSON, limit)
@@ -698,17 +707,26 @@ async def document_in(
     return await held_by(request).allowance.turns.take(document_from, text, kind, expected)
 
 
-def document_from(text: bytes, kind: type[_Kind], expected: str) -> _Kind:
+def document_from(text: bytes, kind: type[_Kind], expected: Message) -> _Kind:
     """Read what a text in JSON says; `expected` is what it should be, in words."""
     try:
         found: _Kind = read_json(text, kind)
     except ValueError as error:
-        why = str(error).removesuffix(".")
-        raise InvalidValueError(f"Expected {expected}: {why}.") from error
+        cause: BaseException | None = error
+        while cause is not None and not isinstance(cause, errors.BlurfitError):
+            cause = cause.__cause__
+        if cause is not None:  # the type that was read refuses a value
+            raise InvalidValueError(cause.message) from error
+        why = Quote(str(error).removesuffix("."))
+        raise InvalidValueError(
+            "Expected {expected}: {why}.", expected=expected, why=why
+        ) from error
     return found
 
 
 def _too_large(limit: int) -> RequestError:
     return RequestError(
-        protocol.TOO_LARGE, f"Expected a body of at most {limit} bytes; send less at once."
+        protocol.TOO_LARGE,
+        "Expected a body of at most {limit} bytes; send less at once.",
+        limit=limit,
     )

@@ -49,6 +49,7 @@ from blurfit.errors import (
 from blurfit.proofs import field as field64
 from blurfit.proofs.prio3 import HELPER, LEADER, SEED_WORDS, Halves, Prepared
 from blurfit.protocol import OCTETS, ONE_COLLECTION, PEER, Exchange, RequestError, path_of
+from blurfit.wording import Message, Series
 from blurfit_server.service import limits
 from blurfit_server.service.answers import EXPECTED, Signatory, Signatures
 from blurfit_server.service.endpoints import Count, Fingerprint, fingerprint_in
@@ -59,6 +60,7 @@ from blurfit_server.store.database import LONGEST_PAUSES, Task, next_tasks
 from blurfit_server.store.joint import News, judged
 from blurfit_server.store.store import Store
 
+_NEWS = Message("what the first database tells")
 SECONDS_TO_ANSWER = 5.0  # for which the second database is tried, each time
 SECONDS_TO_PUBLISH = 15.0  # where an administrator waits for the answer, and may ask again
 IDENTIFIERS_AT_ONCE = 2**18
@@ -115,11 +117,16 @@ class RemotePeer:
                 return found
             before, after = after, parts[-1][-1].tobytes()
             if after <= before:
-                raise ServiceError(f"Expected identifiers in order from {self._exchange.url}.")
+                raise ServiceError(
+                    "Expected identifiers in order from {exchange_url}.",
+                    exchange_url=self._exchange.url,
+                )
         raise ServiceError(
-            f"Expected at most {MOST_PAGES * IDENTIFIERS_AT_ONCE:,} identifiers from "
-            f"{self._exchange.url}, and there are more: somebody has sent it shares that are not "
-            "here."
+            "Expected at most {most_pages:,} identifiers from "
+            "{exchange_url}, and there are more: somebody has sent it shares that are not "
+            "here.",
+            most_pages=MOST_PAGES * IDENTIFIERS_AT_ONCE,
+            exchange_url=self._exchange.url,
         )
 
     def close(self, wave: Collection) -> None:
@@ -139,8 +146,11 @@ class RemotePeer:
         )
         if len(answer) != 8 * SEED_WORDS * len(names):
             raise ServiceError(
-                f"Expected {len(names)} answers to proofs from {self._exchange.url}, and got "
-                f"{len(answer)} bytes."
+                "Expected {names_count} answers to proofs from {exchange_url}, and got "
+                "{answer_count} bytes.",
+                names_count=len(names),
+                exchange_url=self._exchange.url,
+                answer_count=len(answer),
             )
         return np.frombuffer(answer, dtype="<u8").reshape(-1, SEED_WORDS).astype(np.uint64)
 
@@ -156,11 +166,19 @@ class RemotePeer:
             found = read_json(answer, Sums)
             words = np.array([int(one) for one in found.sums], dtype=np.uint64)
         except (OverflowError, ValueError) as error:
-            raise ServiceError(f"Expected sums from {self._exchange.url}: {error}.") from error
+            raise ServiceError(
+                "Expected sums from {exchange_url}: {error}.",
+                exchange_url=self._exchange.url,
+                error=error,
+            ) from error
         if (found.digest, found.count) != (digest.hex(), count):
             raise NotCertifiedError(
-                f"Expected sums over the set {digest.hex()} of {count}, and got some over "
-                f"{found.digest} of {found.count}."
+                "Expected sums over the set {digest} of {count}, and got some over "
+                "{digest_2} of {found_count}.",
+                digest=digest.hex(),
+                count=count,
+                digest_2=found.digest,
+                found_count=found.count,
             )
         return words
 
@@ -228,8 +246,10 @@ class Peering:
         data = await limits.body_of(request, OCTETS, BATCH * (16 + 8 * width))
         if len(data) % (16 + 8 * width):
             raise InvalidValueError(
-                f"Expected identifiers of 16 bytes with {width} words each, and got {len(data)} "
-                "bytes: it was cut short."
+                "Expected identifiers of 16 bytes with {width} words each, and got {data_count} "
+                "bytes: it was cut short.",
+                width=width,
+                data_count=len(data),
             )
         table = np.frombuffer(data, dtype=np.uint8).reshape(-1, 16 + 8 * width)
         names = np.ascontiguousarray(table[:, :16])
@@ -251,7 +271,9 @@ class Peering:
         digest = _hexadecimal(request, "digest", (64,))
         count = request.query_params.get("count", "")
         if not (count.isascii() and count.isdigit() and len(count) <= 18):
-            raise InvalidValueError(f"Expected count={count!r} to be how many are in the set.")
+            raise InvalidValueError(
+                "Expected count={count!r} to be how many are in the set.", count=count
+            )
         bits = await limits.body_of(request, OCTETS, sets.MOST_SHARES // 8 + _A_GROUP)
 
         def commit_and_sum() -> Sums:
@@ -272,7 +294,7 @@ class Peering:
         await run_in_threadpool(self._admit, request)
         # As long as all that comes to one collection may be.
         most = limits.held_by(request).allowance.total // 4 * 3
-        found = await limits.document_in(request, News, "what the first database tells", most)
+        found = await limits.document_in(request, News, _NEWS, most)
         take = partial(self.store.take_news, fingerprint_in(request), found)
         return await limits.run_in_daemon_thread(take)
 
@@ -318,7 +340,10 @@ def _hexadecimal(request: Request, name: str, lengths: tuple[int, ...]) -> bytes
     if len(text) in lengths and re.fullmatch("[0-9a-fA-F]*", text):
         return bytes.fromhex(text)
     raise InvalidValueError(
-        f"Expected {name}={text!r} to be {' or '.join(map(str, lengths))} hexadecimal digits."
+        "Expected {name}={text!r} to be {lengths} hexadecimal digits.",
+        name=name,
+        text=text,
+        lengths=Series(lengths, " or "),
     )
 
 
@@ -352,8 +377,9 @@ def verify(
             if time.monotonic() > ends:
                 raise RequestError(
                     protocol.BUSY,
-                    f"Proofs are being verified, and {left:,} are still to be. Ask again: nothing "
+                    "Proofs are being verified, and {left:,} are still to be. Ask again: nothing "
                     "is done twice.",
+                    left=left,
                 )
             some = slice(start, start + BATCH)
             prepared, canonical = _prepared(wave, names[some], words[some], key)
@@ -483,7 +509,11 @@ class Jobs:
                     remedy = "Start both services with the same --peer-token-file."
                 name = course.document.databases[1].name
                 raise ServiceError(
-                    f"{name} did not help: {error} {remedy}", error.status
+                    "{name} did not help: {error} {remedy}",
+                    error.status,
+                    name=name,
+                    error=error,
+                    remedy=remedy,
                 ) from error
             for task in self.store.due():  # to sign, above all
                 if task.course == course.fingerprint:

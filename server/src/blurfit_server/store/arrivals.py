@@ -231,15 +231,18 @@ def _refuse_unless_taken(connection: Connection, wave: Collection, now: Any) -> 
         )
     if not is_open and (place := wave.agreement.wave) is not None:
         raise errors.WaveClosedError(
-            f"Wave {place.number} has closed, and its sums are published: what comes late is left "
-            f"out. Nothing was kept. The plan {place.plan} tells whether another wave collects; a "
-            "record that was sent for this one must not be blurred again for another."
+            "Wave {place_number} has closed, and its sums are published: what comes late is left "
+            "out. Nothing was kept. The plan {plan} tells whether another wave collects; a "
+            "record that was sent for this one must not be blurred again for another.",
+            place_number=place.number,
+            plan=place.plan,
         )
     if not is_open:
         raise errors.ClosedError("No more answers are taken, and nothing of this was stored.")
     if _is_full(connection, wave):
         raise errors.ClosedError(
-            f"This collection holds {MOST_SHARES:,} shares, and takes no more."
+            "This collection holds {most_shares:,} shares, and takes no more.",
+            most_shares=MOST_SHARES,
         )
 
 
@@ -254,9 +257,11 @@ def _use_invitations(connection: Connection, wave: Collection, span: Span, neede
     ).all()
     if len(good) < needed:
         raise errors.NotInvitedError(
-            f"Expected an invitation for each of {needed} submissions, and {len(good)} of those "
+            "Expected an invitation for each of {needed} submissions, and {good_count} of those "
             "given are good: each works once, and the others were never given out, or have been "
-            "used. Open the whole link that you were sent, or ask whoever invited you for another."
+            "used. Open the whole link that you were sent, or ask whoever invited you for another.",
+            needed=needed,
+            good_count=len(good),
         )
     if (place := wave.agreement.wave) is not None:
         good = [one for one in good if place.lot.group_of(one) == place.number]
@@ -289,8 +294,11 @@ def where(connection: Connection, wave: Collection, names: ByteArray) -> list[Fo
     # PostgreSQL shows each statement what others have committed: they may be withdrawn by now.
     if len(absent) and len(lost := _still_here(connection, wave, absent)):
         raise errors.NotCertifiedError(
-            f"Expected {len(wanted)} submissions in the blocks of collection {wave.fingerprint}, "
-            f"and {len(lost)} are not there: the storage is damaged. Restore it from a backup."
+            "Expected {wanted_count} submissions in the blocks of collection {wave_fingerprint}, "
+            "and {lost_count} are not there: the storage is damaged. Restore it from a backup.",
+            wanted_count=len(wanted),
+            wave_fingerprint=wave.fingerprint,
+            lost_count=len(lost),
         )
     return found
 
@@ -334,20 +342,25 @@ def _refuse_unless_leaving(connection: Connection, wave: Collection, now: Any) -
     """Refuse once the set is fixed; or, at two databases and at quorum, once the wave is full."""
     place, quorum = wave.agreement.wave, wave.agreement.quorum
     if now.wave != "collecting" or now.past:
-        fixed = (
-            "is closed, and whose submissions are in it is fixed: nothing can be withdrawn any "
-            "more. What is published protects whoever is in it as agreed."
-        )
         if place is not None:
-            raise errors.WaveClosedError(f"Wave {place.number} {fixed}")
-        raise errors.ClosedError(f"The collection {fixed}")
+            raise errors.WaveClosedError(
+                "Wave {number} is closed, and whose submissions are in it is fixed: nothing can be "
+                "withdrawn any more. What is published protects whoever is in it as agreed.",
+                number=place.number,
+            )
+        raise errors.ClosedError(
+            "The collection is closed, and whose submissions are in it is fixed: nothing can be "
+            "withdrawn any more. What is published protects whoever is in it as agreed."
+        )
     if wave.role == "whole" or wave.course.by_hand:
         return
     if come(connection, wave.key) >= quorum:
         raise errors.WaveClosedError(
-            f"Wave {wave.number} has the {quorum:,} people that it waits for, and the two "
+            "Wave {wave_number} has the {quorum:,} people that it waits for, and the two "
             "databases are about to publish its sums: nobody can leave it any more. They protect "
-            "whoever is in them as agreed."
+            "whoever is in them as agreed.",
+            wave_number=wave.number,
+            quorum=quorum,
         )
 
 
@@ -418,8 +431,9 @@ class Intake(Courses):
         """
         if not isinstance(received, Submission | Submissions):
             raise errors.InvalidValueError(
-                f"Expected a Submission or Submissions, and got {type(received).__name__}: "
-                "records are blurred by their contributors, with perturb."
+                "Expected a Submission or Submissions, and got {name}: "
+                "records are blurred by their contributors, with perturb.",
+                name=type(received).__name__,
             )
         batch = received if isinstance(received, Submissions) else Submissions.gather([received])
         rows = batch.rows(agreement.layout)
@@ -535,15 +549,19 @@ class Access(database.Transactions):
         errors.one_of(RIGHTS, right=right)
         if not 0 < len(name) <= _LONGEST_NAME or not name.isprintable() or name == ADMINISTRATOR:
             raise errors.InvalidValueError(
-                f"Expected name={name!r} of 1 to {_LONGEST_NAME} printable characters, other than "
-                f"{ADMINISTRATOR!r}."
+                "Expected name={name!r} of 1 to {longest_name} printable characters, other than "
+                "{administrator!r}.",
+                name=name,
+                longest_name=_LONGEST_NAME,
+                administrator=ADMINISTRATOR,
             )
         row = {"name": name, "right": right, "hash": token_hash}
         with self._writing() as connection:
             insert = database.insert_if_absent(connection, tokens).values(row).returning(_t.name)
             if connection.scalar(insert) is None:
                 raise errors.ConflictError(
-                    f"There is a token for {name!r} already: revoke it, or choose another."
+                    "There is a token for {name!r} already: revoke it, or choose another.",
+                    name=name,
                 )
 
     def revoke(self, name: str) -> None:
@@ -552,7 +570,9 @@ class Access(database.Transactions):
         with self._writing() as connection:
             gone = sa.delete(tokens).where(_t.name == name).returning(_t.name)
             if connection.scalar(gone) is None:
-                raise errors.InvalidValueError(f"Expected one of {known}, not {name!r}.")
+                raise errors.InvalidValueError(
+                    "Expected one of {known}, not {name!r}.", known=known, name=name
+                )
 
     def granted(self) -> dict[str, str]:
         """Return what each name may do."""

@@ -141,7 +141,9 @@ def as_identifiers(data: bytes | bytearray | memoryview) -> ByteArray:
     """Return identifiers, one after the other, as rows of 16 bytes."""
     if len(data) % WIDTH:
         raise InvalidValueError(
-            f"Expected identifiers of {WIDTH} bytes, and got {len(data)} bytes: it was cut short."
+            "Expected identifiers of {width} bytes, and got {data_count} bytes: it was cut short.",
+            width=WIDTH,
+            data_count=len(data),
         )
     return np.frombuffer(data, dtype=np.uint8).reshape(-1, WIDTH)
 
@@ -186,8 +188,10 @@ def left_out_by(here: ByteArray, bits: bytes) -> ByteArray:
     """Return those whose bit is not set: the inverse of `members`."""
     if len(bits) != -(-len(here) // 8):
         raise InvalidValueError(
-            f"Expected a bit for each of the {len(here)} contributors here, and got {len(bits)} "
-            "bytes: the other database has seen other ones. Let it ask again."
+            "Expected a bit for each of the {here_count} contributors here, and got {bits_count} "
+            "bytes: the other database has seen other ones. Let it ask again.",
+            here_count=len(here),
+            bits_count=len(bits),
         )
     inside = np.unpackbits(np.frombuffer(bits, dtype=np.uint8), count=len(here)).astype(np.bool_)
     return here[~inside]
@@ -264,9 +268,11 @@ def parts(connection: Connection, wave: Collection) -> Iterator[tuple[int, bytes
     for key, rows, checksum, sums in connection.execute(query):
         if _checksum(wave, rows, sums) != checksum:
             raise NotCertifiedError(
-                f"Expected block {key} of collection {wave.fingerprint} to be as it was written, "
+                "Expected block {key} of collection {wave_fingerprint} to be as it was written, "
                 "but its sums do not match their checksum: the storage is damaged. Restore it from "
-                "a backup."
+                "a backup.",
+                key=key,
+                wave_fingerprint=wave.fingerprint,
             )
         yield rows, sums
 
@@ -327,8 +333,10 @@ def _compared(wave: Collection, key: int, sums: bytes, block: bytes) -> tuple[By
     stated = np.frombuffer(sums, again.dtype.newbyteorder("<"))
     if wave.exact_rows > 1 and not np.array_equal(again, stated):
         raise NotCertifiedError(
-            f"Expected the numbers of block {key} of collection {wave.fingerprint} to add up to "
-            "its sums, and they do not: the storage is damaged. Restore it from a backup."
+            "Expected the numbers of block {key} of collection {wave_fingerprint} to add up to "
+            "its sums, and they do not: the storage is damaged. Restore it from a backup.",
+            key=key,
+            wave_fingerprint=wave.fingerprint,
         )
     return names, numbers
 

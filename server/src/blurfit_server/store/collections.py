@@ -50,6 +50,7 @@ from blurfit.data import AnyArray, ByteArray
 from blurfit.learning.sums import Screen, rows_that_add_exactly
 from blurfit.messages.submissions import KIND_OF, ROLES, Layout, Role, ShareLayout, sum_of_masks
 from blurfit.theory.planning import StageKind
+from blurfit.wording import Message
 from blurfit_server.store import database
 from blurfit_server.store.database import courses, invitations, joined, waves
 
@@ -62,10 +63,6 @@ LARGEST = 4096  # rows of a block
 LARGEST_PROVED = 1024  # where rows have proofs, of 11 to 18 kB each
 _FINGERPRINT = re.compile("[0-9a-f]{64}")
 _c, _w, _i = courses.c, waves.c, invitations.c
-_BY_PLAN = (
-    "publishes each wave when its quorum is reached. Hold the plan, or end it early (`blurfit "
-    "hold`, `blurfit publish` with the plan)."
-)
 
 
 # ---- what never changes
@@ -159,8 +156,10 @@ class Collection:
             )
         if self.role != role:
             raise errors.InfeasibleError(
-                f"Expected the {role} of an agreement's two databases, and this one was opened as "
-                f"{self.role!r}. Is the address right?"
+                "Expected the {role} of an agreement's two databases, and this one was opened as "
+                "{role_2!r}. Is the address right?",
+                role=role,
+                role_2=self.role,
             )
 
 
@@ -179,8 +178,9 @@ def find_course(connection: Connection, fingerprint: str) -> Course:
             if (row := connection.execute(one).first()) is not None:
                 return Course(*row)
     raise errors.UnknownCollectionError(
-        f"Nothing is collected under fingerprint={fingerprint!r} here. Is this the service that "
-        "you were invited to, is the link whole, and has the collection been opened?"
+        "Nothing is collected under fingerprint={fingerprint!r} here. Is this the service that "
+        "you were invited to, is the link whole, and has the collection been opened?",
+        fingerprint=fingerprint,
     )
 
 
@@ -199,7 +199,8 @@ def _wave(connection: Connection, course: Course, where: sa.ColumnElement[bool])
     row = connection.execute(query.limit(1)).first()
     if row is None:
         raise errors.UnknownCollectionError(
-            f"{course.fingerprint} is a plan, and submissions are for one of its waves."
+            "{course_fingerprint} is a plan, and submissions are for one of its waves.",
+            course_fingerprint=course.fingerprint,
         )
     return Collection.of(row.key, row.number, course, _read(row.agreement).first())
 
@@ -242,7 +243,7 @@ class Standing:
     course: Course
     state: CourseState
     told: CourseState | None
-    reason: str | None
+    reason: Message | None
     opened: int
     closes: int | None
     past: bool
@@ -314,8 +315,9 @@ def refuse_if_past(closes: int | None) -> None:
     """Refuse whoever comes after the date, which is past, and say when it was."""
     if closes is not None:
         raise errors.DateClosedError(
-            f"This collection took submissions until {errors.in_words(closes)}, and that has "
-            "passed. Nothing was kept; what was acknowledged before then counts."
+            "This collection took submissions until {closes}, and that has "
+            "passed. Nothing was kept; what was acknowledged before then counts.",
+            closes=errors.in_words(closes),
         )
 
 
@@ -323,8 +325,8 @@ def require_open(now: Standing) -> None:
     """Refuse once a course takes nothing any more."""
     if now.state == "ended":
         raise errors.ClosedError(
-            "The plan has come to its end, and nothing more is collected. "
-            + (now.reason or "All of its waves have been released.")
+            "The plan has come to its end, and nothing more is collected. {reason}",
+            reason=now.reason or Message("All of its waves have been released."),
         )
     refuse_if_past(now.closes if now.past else None)
 
@@ -332,7 +334,11 @@ def require_open(now: Standing) -> None:
 def require_by_hand(course: Course) -> None:
     """Refuse what is done to a course that is released by hand, where it is at quorum."""
     if not course.by_hand:
-        raise errors.InfeasibleError(f"The plan {course.fingerprint} {_BY_PLAN}")
+        raise errors.InfeasibleError(
+            "The plan {plan} publishes each wave when its quorum is reached. Hold the plan, or end "
+            "it early (`blurfit hold`, `blurfit publish` with the plan).",
+            plan=course.fingerprint,
+        )
 
 
 # ---- changing it: the caller holds the course's row
@@ -387,8 +393,10 @@ def move_date(connection: Connection, course: Course, closes: int | None) -> Non
         )
     if closes is not None and closes <= now.now:
         raise errors.InvalidValueError(
-            f"Expected a moment in the future, and {errors.in_words(closes)} is past by the "
-            f"database's clock ({errors.in_words(now.now)}). To close now, use `blurfit close`."
+            "Expected a moment in the future, and {closes} is past by the "
+            "database's clock ({now}). To close now, use `blurfit close`.",
+            closes=errors.in_words(closes),
+            now=errors.in_words(now.now),
         )
     update(connection, course, closes=closes)
     call_when_due(connection, course)
@@ -406,18 +414,24 @@ def begin(connection: Connection, document: Agreed, role: Role, closes: int | No
     course = find_course(connection, name)
     if course.role != role:
         raise errors.ConflictError(
-            f"Expected role={role!r} to be {course.role!r}, as when the collection was opened: "
-            "that cannot be changed afterwards."
+            "Expected role={role!r} to be {role_2!r}, as when the collection was opened: "
+            "that cannot be changed afterwards.",
+            role=role,
+            role_2=course.role,
         )
     if is_new:
         open_wave(connection, course, 1, document.first())
         if closes is not None:
             move_date(connection, course, closes)
     elif closes is not None and (before := standing(connection, course).closes) != closes:
-        until = "at no date" if before is None else f"at {errors.in_words(before)}"
+        until = Message("at no date")
+        if before is not None:
+            until = Message("at {date}", date=errors.in_words(before))
         raise errors.ConflictError(
-            f"This was opened before, and closes {until}, not at {errors.in_words(closes)}: "
-            "move the date with `blurfit until`."
+            "This was opened before, and closes {until}, not at {closes}: "
+            "move the date with `blurfit until`.",
+            until=until,
+            closes=errors.in_words(closes),
         )
     return is_new
 
@@ -430,8 +444,10 @@ def open_wave(connection: Connection, course: Course, number: int, agreement: Ag
     if connection.scalar(insert.returning(_w.key)) is None:
         # It may have been published or exported: a second release, of another set.
         raise errors.ConflictError(
-            f"Expected wave {number} to be opened by its plan, and {name} is collected here by "
-            "itself. Begin the plan in a store of its own, or propose another."
+            "Expected wave {number} to be opened by its plan, and {name} is collected here by "
+            "itself. Begin the plan in a store of its own, or propose another.",
+            number=number,
+            name=name,
         )
 
 
@@ -545,13 +561,15 @@ def _refuse_pairs(connection: Connection, course: Course, pairs: list[bytes]) ->
 
     if own := count(invitations):
         raise errors.ConflictError(
-            f"Invitations to join must be the other database's, and {own:,} of these are this "
-            "database's own. Join the file that the other database's administrator made."
+            "Invitations to join must be the other database's, and {own:,} of these are this "
+            "database's own. Join the file that the other database's administrator made.",
+            own=own,
         )
     if again := count(joined):
         raise errors.ConflictError(
-            f"An invitation of the other database can be joined once, and {again:,} of these were "
-            "joined before. Ask the other database's administrator for new ones."
+            "An invitation of the other database can be joined once, and {again:,} of these were "
+            "joined before. Ask the other database's administrator for new ones.",
+            again=again,
         )
 
 
@@ -575,12 +593,14 @@ class Courses(database.Transactions):
         errors.one_of(ROLES, role=role)
         if not first.databases and role != "whole":
             raise errors.InvalidValueError(
-                f"Expected role={role!r} to be 'whole': the agreement names no second database."
+                "Expected role={role!r} to be 'whole': the agreement names no second database.",
+                role=role,
             )
         if first.databases and role == "whole":
             raise errors.InvalidValueError(
-                f"Expected role={role!r} to be first or second, because the agreement is between "
-                "two databases: say which of them this is, like `--as first`."
+                "Expected role={role!r} to be first or second, because the agreement is between "
+                "two databases: say which of them this is, like `--as first`.",
+                role=role,
             )
         is_new = self.write(begin, document, role, closes)
         self.collection(first.fingerprint)  # worked out before anybody sends
@@ -607,7 +627,10 @@ class Courses(database.Transactions):
         course = self.course(fingerprint)
         if course.fingerprint != fingerprint:
             raise errors.InfeasibleError(
-                f"This is a wave of the plan {course.fingerprint}, which {_BY_PLAN}"
+                "This is a wave of the plan {plan}, which publishes each wave when its quorum is "
+                "reached. Hold the plan, or end it early (`blurfit hold`, `blurfit publish` with "
+                "the plan).",
+                plan=course.fingerprint,
             )
         return course
 
@@ -633,8 +656,9 @@ class Courses(database.Transactions):
         if course.by_hand:
             raise errors.ClosedError("The collection is closed, and nothing more is collected.")
         raise errors.BetweenWavesError(
-            f"Wave {wave.number} is being published, and the next one opens in a moment. Ask again "
-            "soon; blur nothing before."
+            "Wave {wave_number} is being published, and the next one opens in a moment. Ask again "
+            "soon; blur nothing before.",
+            wave_number=wave.number,
         )
 
     def pause(self, fingerprint: str) -> Status:

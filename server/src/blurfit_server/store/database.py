@@ -41,6 +41,7 @@ writes `advance` while it holds the course's row, shared; whoever strikes it off
 and looks again, so no call is lost.
 """
 
+import json
 import math
 import shutil
 import sqlite3
@@ -64,6 +65,7 @@ from sqlalchemy.util import LRUCache
 
 from blurfit import private_files
 from blurfit.errors import InvalidValueError, StorageError
+from blurfit.wording import Message, Quote
 
 _Given = ParamSpec("_Given")
 _Found = TypeVar("_Found")
@@ -150,8 +152,10 @@ def connect(place: str | Path, connections: int = CONNECTIONS) -> Engine:
         )
     except (exc.NoSuchModuleError, ModuleNotFoundError) as error:
         raise InvalidValueError(
-            f"Expected a driver for {url.get_backend_name()!r}: {error}. For PostgreSQL run "
-            "`pip install 'blurfit-server[postgresql]'`."
+            "Expected a driver for {url!r}: {error}. For PostgreSQL run "
+            "`pip install 'blurfit-server[postgresql]'`.",
+            url=url.get_backend_name(),
+            error=error,
         ) from error
     event.listen(engine, "connect", _durable_postgresql)
     return engine
@@ -183,18 +187,23 @@ def _password(url: URL) -> dict[str, str]:
     if not isinstance(named, str) or url.password is not None:
         raise InvalidValueError(
             "Expected the store's password once: in the URL, or in one file that it names with "
-            f"?{_PASSWORD_FILE}=."
+            "?{password_file}=.",
+            password_file=_PASSWORD_FILE,
         )
     try:
         found = Path(named).read_text(encoding="utf-8").rstrip("\r\n")
     except (OSError, UnicodeError) as error:
         raise InvalidValueError(
-            f"Expected {named!r} to be a file with the store's password that this process may "
-            f"read: {getattr(error, 'strerror', None) or 'it is not text in UTF-8'}. See to its "
-            "owner and its mode."
+            "Expected {named!r} to be a file with the store's password that this process may "
+            "read: {reason}. See to its "
+            "owner and its mode.",
+            named=named,
+            reason=getattr(error, "strerror", None) or "it is not text in UTF-8",
         ) from error
     if not found:
-        raise InvalidValueError(f"Expected the store's password in {named!r}, and it is empty.")
+        raise InvalidValueError(
+            "Expected the store's password in {named!r}, and it is empty.", named=named
+        )
     return {"password": found}
 
 
@@ -207,13 +216,14 @@ def url_of(place: str | Path) -> URL:
         url = sa.make_url(text)
         backend = url.get_backend_name()
     except (ValueError, exc.SQLAlchemyError) as error:
-        raise InvalidValueError(f"Expected a store's URL: {error}") from error
+        raise InvalidValueError("Expected a store's URL: {error}", error=error) from error
     if backend == "postgres":
         backend = "postgresql"
     if backend not in ("sqlite", "postgresql"):
         raise InvalidValueError(
-            f"Expected a store like sqlite:///collection.db or postgresql://user@host/name, and "
-            f"got one for {backend!r}."
+            "Expected a store like sqlite:///collection.db or postgresql://user@host/name, and "
+            "got one for {backend!r}.",
+            backend=backend,
         )
     return url.set(drivername="sqlite" if backend == "sqlite" else "postgresql+psycopg")
 
@@ -269,8 +279,9 @@ def _durable_postgresql(connection: object, _record: object) -> None:
     connection.commit()  # type: ignore[attr-defined]
     if fsync != "on":
         raise StorageError(
-            f"Expected PostgreSQL with fsync = on, and it is {fsync!r}: what is acknowledged could "
-            "be lost in a power cut. Set fsync = on in postgresql.conf."
+            "Expected PostgreSQL with fsync = on, and it is {fsync!r}: what is acknowledged could "
+            "be lost in a power cut. Set fsync = on in postgresql.conf.",
+            fsync=fsync,
         )
 
 
@@ -347,8 +358,10 @@ class Transactions:
             free = shutil.disk_usage(self._file.parent).free
             if free < LEAST_FREE:
                 raise StorageError(
-                    f"The disk of the store is full: {free // 2**20:,} MiB are free, and "
-                    f"{LEAST_FREE // 2**20} are needed."
+                    "The disk of the store is full: {free:,} MiB are free, and "
+                    "{least_free} are needed.",
+                    free=free // 2**20,
+                    least_free=LEAST_FREE // 2**20,
                 )
 
     def _watch(self) -> None:
@@ -383,8 +396,11 @@ class Transactions:
         )
         happened = "is gone" if found[place] is None else "was replaced while it was open"
         raise StorageError(
-            f"The store's file {self._file}{_ENDINGS[place]} {happened}. Start the service again, "
-            "on the right file."
+            "The store's file {file}{endings} {happened}. Start the service again, "
+            "on the right file.",
+            file=self._file,
+            endings=_ENDINGS[place],
+            happened=happened,
         )
 
     def _move_log(self) -> None:
@@ -448,7 +464,9 @@ class Transactions:
             raise
         except _AWAY as error:
             original = getattr(error, "orig", None) or error
-            raise StorageError(f"The store cannot be used now: {original}".strip() + ".") from error
+            raise StorageError(
+                "The store cannot be used now: {words}.", words=Quote(str(original).strip())
+            ) from error
         finally:
             if self._lock is not None:
                 self._lock.release()
@@ -460,11 +478,29 @@ def _identity(path: Path) -> Identity:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise StorageError(f"The store's file {path} cannot be looked at: {error}.") from error
+        raise StorageError(
+            "The store's file {path} cannot be looked at: {error}.", path=path, error=error
+        ) from error
     return found.st_dev, found.st_ino
 
 
 # ---- tables
+
+
+class MessageText(sa.TypeDecorator[Message]):
+    """A message, with its template and values in JSON."""
+
+    impl = sa.Text
+    cache_ok = True
+
+    def process_bind_param(self, value: Message | None, _dialect: object) -> str | None:
+        """Return the text that is kept."""
+        return None if value is None else json.dumps(value.to_builtins())
+
+    def process_result_value(self, value: str | None, _dialect: object) -> Message | None:
+        """Return the message that was kept."""
+        return None if value is None else Message.from_builtins(json.loads(value))
+
 
 metadata = sa.MetaData()
 _Key = sa.BigInteger().with_variant(sa.Integer, "sqlite")  # SQLite counts up only in INTEGER
@@ -490,7 +526,7 @@ courses = sa.Table(
     sa.Column("role", sa.Text, nullable=False),
     sa.Column("state", sa.Text, nullable=False),
     sa.Column("told", sa.Text),  # at the second of two databases: the first's state
-    sa.Column("reason", sa.Text),  # why it ended early, or has no model
+    sa.Column("reason", MessageText),  # why it ended early, or has no model
     sa.Column("opened", sa.Integer, nullable=False),  # since 1970: when, to the hour
     sa.Column("closes", sa.BigInteger),  # the second since 1970 from which nothing is taken
     sa.CheckConstraint("role IN ('whole', 'first', 'second')", name="known_role"),
@@ -660,8 +696,10 @@ def migrate(connection: Connection) -> None:
         )
     if set(taken) - set(range(len(MIGRATIONS))):
         raise InvalidValueError(
-            f"Expected a store of at most version {len(MIGRATIONS)}, and this one is of version "
-            f"{max(taken) + 1}: a newer blurfit wrote it. Use that one."
+            "Expected a store of at most version {MIGRATIONS_count}, and this one is of version "
+            "{taken}: a newer blurfit wrote it. Use that one.",
+            MIGRATIONS_count=len(MIGRATIONS),
+            taken=max(taken) + 1,
         )
     for number, (name, step) in enumerate(MIGRATIONS):
         if number not in taken:

@@ -19,7 +19,9 @@ def export(store: Store, fingerprint: str, path: Path, progress: Progress = sile
     """Write a closed collection to a .parquet or .arrow file; return how many rows it has."""
     status, collection = store.status(fingerprint), store.collection(fingerprint)
     if status.state != "collecting" and not status.count:
-        raise NotPublishedError(f"Nobody has contributed under {fingerprint}.")
+        raise NotPublishedError(
+            "Nobody has contributed under {fingerprint}.", fingerprint=fingerprint
+        )
     path = path.resolve()
     release, complete = store.hand_over(collection, str(path))
     if complete is not None:

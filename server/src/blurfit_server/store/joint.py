@@ -114,8 +114,10 @@ class TooFewError(BelowQuorumError):
 
     def __init__(self, quorum: int, common: int) -> None:
         super().__init__(
-            f"Expected at least the quorum {quorum} of contributors whose shares both databases "
-            f"have, and there are {common}. With fewer the noise is too small to protect anyone."
+            "Expected at least the quorum {quorum} of contributors whose shares both databases "
+            "have, and there are {common}. With fewer the noise is too small to protect anyone.",
+            quorum=quorum,
+            common=common,
         )
         self.missing = quorum - common
 
@@ -168,8 +170,10 @@ def record(
     common, agreement = minus(here, left_out), wave.agreement
     if len(common) + len(left_out) != len(here):
         raise InvalidValueError(
-            f"Expected the {len(left_out)} identifiers left out to be among the {len(here)} "
-            "here, each once: a set must be of contributors whose shares both databases have."
+            "Expected the {left_out_count} identifiers left out to be among the {here_count} "
+            "here, each once: a set must be of contributors whose shares both databases have.",
+            left_out_count=len(left_out),
+            here_count=len(here),
         )
     if len(common) < agreement.quorum:
         raise TooFewError(agreement.quorum, len(common))
@@ -178,11 +182,14 @@ def record(
         missing -= _without_proof(connection, wave, common, left_out, len(here))
     if missing > most:
         raise InfeasibleError(
-            f"Expected a set of almost all whose shares are here, and this one leaves out "
-            f"{missing} of the {len(here)}, where at most {most} may be missing: the other "
+            "Expected a set of almost all whose shares are here, and this one leaves out "
+            "{missing} of the {here_count}, where at most {most} may be missing: the other "
             "database has lost shares, or names only some, so that those who are left could be "
             "alone among made-up contributors. Find out which; if it is honest, let those who are "
-            "missing send again, or collect again."
+            "missing send again, or collect again.",
+            missing=missing,
+            here_count=len(here),
+            most=most,
         )
     digest, noise = digest_of(wave, common), database_words(agreement)
     inside = len(common) < len(left_out)
@@ -190,9 +197,11 @@ def record(
     if (before := recorded(connection, wave)) is not None:
         if before.digest != digest:
             raise ConflictError(
-                f"Expected the set {digest.hex()} to be {before.digest.hex()}, which was fixed "
+                "Expected the set {digest} to be {digest_2}, which was fixed "
                 "before: two sums over different sets would give away whoever is in one of them "
-                "alone. There will never be another."
+                "alone. There will never be another.",
+                digest=digest.hex(),
+                digest_2=before.digest.hex(),
             )
         return before
     update_wave(
@@ -213,19 +222,26 @@ def _without_proof(
     good, bad = (judged(connection, wave, valid=one) for one in (True, False))
     if len(minus(common, good)):
         raise InvalidValueError(
-            f"Expected a set of people who have proved here what they sent, and "
-            f"{len(minus(common, good))} of {len(common)} have not: verify their proofs first."
+            "Expected a set of people who have proved here what they sent, and "
+            "{minus_count} of {common_count} have not: verify their proofs first.",
+            minus_count=len(minus(common, good)),
+            common_count=len(common),
         )
     failed = len(left_out) - len(minus(left_out, bad))
     agreement, most = wave.agreement, held // FAILED_ONE_IN
     limited = agreement.admission == "invited" and not agreement.database_noise
     if limited and failed > most and len(common) < ENOUGH * agreement.quorum:
         raise InfeasibleError(
-            f"Expected at most {most} of the {held} contributors here to fail to prove that what "
-            f"they sent is short, or {ENOUGH * agreement.quorum} who did not fail, and {failed} "
-            f"failed and {len(common)} did not: those who were invited send garbage, or the other "
+            "Expected at most {most} of the {held} contributors here to fail to prove that what "
+            "they sent is short, or {enough} who did not fail, and {failed} "
+            "failed and {common_count} did not: those who were invited send garbage, or the other "
             "database lies about its half of the proofs, so that those who are left could be alone "
-            "among made-up contributors. Find out which, and collect again from more people."
+            "among made-up contributors. Find out which, and collect again from more people.",
+            most=most,
+            held=held,
+            enough=ENOUGH * agreement.quorum,
+            failed=failed,
+            common_count=len(common),
         )
     return failed
 
@@ -253,9 +269,12 @@ def refuse_if_too_few(connection: Connection, wave: Collection, theirs: ByteArra
     for role, held in roles:
         if held - common > (most := most_left_out(agreement, role, held)):
             raise InfeasibleError(
-                f"Expected almost all shares to be at both databases, and of {held} at one of them "
-                f"{held - common} are not at the other, where at most {most} may be: the wave goes "
-                "on collecting. Find out who sends one share alone."
+                "Expected almost all shares to be at both databases, and of {held} at one of them "
+                "{held_2} are not at the other, where at most {most} may be: the wave goes "
+                "on collecting. Find out who sends one share alone.",
+                held=held,
+                held_2=held - common,
+                most=most,
             )
 
 
@@ -278,8 +297,9 @@ def fix(
     common = here[chosen.has(here)]
     if not among(common, theirs).all():
         raise ConflictError(
-            f"Expected the other database to hold all of the {chosen.count} contributors that were "
-            "fixed, and it has fewer now: it lost some, or it is another one. Restore it."
+            "Expected the other database to hold all of the {chosen_count} contributors that were "
+            "fixed, and it has fewer now: it lost some, or it is another one. Restore it.",
+            chosen_count=chosen.count,
         )
     return chosen, minus(theirs, common)
 
@@ -300,11 +320,14 @@ def consenting(connection: Connection, wave: Collection, *, alone: bool = False)
         raise ClosedError(now.reason or "The collection has come to its end here.")
     if wave.course.by_hand and not now.is_fixed:
         raise InfeasibleError(
-            f"Expected {name} to have closed the collection too: the administrators of both "
-            "databases must agree. Ask the one there to run `blurfit close`."
+            "Expected {name} to have closed the collection too: the administrators of both "
+            "databases must agree. Ask the one there to run `blurfit close`.",
+            name=name,
         )
     if not wave.course.by_hand and now.state != "collecting":
-        raise InfeasibleError(f"{name} holds the plan: no wave is released until it is resumed.")
+        raise InfeasibleError(
+            "{name} holds the plan: no wave is released until it is resumed.", name=name
+        )
     return now
 
 
@@ -325,8 +348,10 @@ def sums_over(connection: Connection, wave: Collection) -> tuple[Commitment, Wor
     count, total = sum_of(connection, wave, chosen)
     if count != chosen.count:
         raise NotCertifiedError(
-            f"Expected {chosen.count} shares in the set that was fixed, and found {count}: the "
-            "storage is damaged. Restore it from a backup."
+            "Expected {chosen_count} shares in the set that was fixed, and found {count}: the "
+            "storage is damaged. Restore it from a backup.",
+            chosen_count=chosen.count,
+            count=count,
         )
     return chosen, _plus(total, chosen.noise) if proofs else total + chosen.noise
 
@@ -336,14 +361,17 @@ def together(connection: Connection, wave: Collection, masks: WordArray) -> tupl
     chosen, shares = sums_over(connection, wave)
     if masks.shape != shares.shape:
         raise NotCertifiedError(
-            f"Expected {shares.size} sums from the other database, and got {masks.size}."
+            "Expected {size} sums from the other database, and got {size_2}.",
+            size=shares.size,
+            size_2=masks.size,
         )
     if not wave.agreement.proofs:
         return chosen.count, shares - masks
     if not (field.is_canonical(shares) and field.is_canonical(masks)):
         raise NotCertifiedError(
-            f"Expected sums below {field.MODULUS} from the other database: it does not add in the "
-            "field that the proofs are about. Let both use the same release of blurfit."
+            "Expected sums below {modulus} from the other database: it does not add in the "
+            "field that the proofs are about. Let both use the same release of blurfit.",
+            modulus=field.MODULUS,
         )
     circuit = wave.agreement.proving.circuit
     return chosen.count, circuit.decode(field.add(shares, masks), chosen.count).view(np.uint64)
@@ -365,9 +393,10 @@ def totals_of(agreement: Agreement, count: int, words: WordArray) -> Totals:
         largest += agreement.database_draws * most
     if (np.abs(steps) > largest).any():
         raise InfeasibleError(
-            f"The sums are larger than {count:,} blurred records can add up to: somebody sent "
+            "The sums are larger than {count:,} blurred records can add up to: somebody sent "
             "shares that are no shares of a blurred record. Shares cannot be screened; collect "
-            "again, by invitation."
+            "again, by invitation.",
+            count=count,
         )
     sums, draws = steps * agreement.grid.quadratic, agreement.database_draws
     return Totals(count, sums, agreement.fingerprint, draws)
@@ -463,8 +492,10 @@ class Sharing(Intake):
                 return
             if (count := come(connection, wave.key)) < quorum:
                 raise BelowQuorumError(
-                    f"Expected at least the quorum {quorum} of shares here before the wave is "
-                    f"closed, and there are {count}."
+                    "Expected at least the quorum {quorum} of shares here before the wave is "
+                    "closed, and there are {count}.",
+                    quorum=quorum,
+                    count=count,
                 )
             shut(connection, now)
 
@@ -502,9 +533,13 @@ class Sharing(Intake):
             chosen = record(connection, wave, left_out, here)
             if (chosen.digest, chosen.count) != (digest, count):
                 raise InvalidValueError(
-                    f"Expected the set {digest.hex()} of {count} to be {chosen.digest.hex()} of "
-                    f"{chosen.count}, which is what is left here: it names somebody whose share is "
-                    "not here, or was damaged on its way."
+                    "Expected the set {digest} of {count} to be {digest_2} of "
+                    "{chosen_count}, which is what is left here: it names somebody whose share is "
+                    "not here, or was damaged on its way.",
+                    digest=digest.hex(),
+                    count=count,
+                    digest_2=chosen.digest.hex(),
+                    chosen_count=chosen.count,
                 )
 
     def fix_verification_key(self, wave: Collection, key: bytes) -> None:

@@ -54,6 +54,7 @@ from blurfit.model.release import (
 )
 from blurfit.randomness import database_words, with_database_noise
 from blurfit.release_record import ReleaseRecord
+from blurfit.wording import Message, Quote, join_messages
 from blurfit_server.store import blocks, database, joint
 from blurfit_server.store.collections import (
     CLOSES_IF_PAST,
@@ -78,7 +79,7 @@ from blurfit_server.store.joint import News, Peer, Sharing, TooFewError
 
 Signed = Literal["model", "moments"]
 Shared = tuple[int, WordArray]  # how many are in a common set, and Σv over it
-COPIED = (
+COPIED = Message(
     "Something else was released from this store, or a copy of it: a second release could give "
     "away whom the two differ in. Its people can be asked again under a new agreement."
 )
@@ -96,7 +97,7 @@ class Outcome:
     moments: str | None = None  # the text that is published
     following: Agreement | None = None
     model: str | None = None  # its text
-    reason: str | None = None
+    reason: Message | None = None
 
 
 @lru_cache(maxsize=8)
@@ -119,31 +120,35 @@ def followed(course: Course, texts: Sequence[str]) -> Followed:
 
 
 def outcome_of(
-    now: Standing, moments: str | None, reason: str | None, before: Sequence[str], *, end: bool
+    now: Standing, moments: str | None, reason: Message | None, before: Sequence[str], *, end: bool
 ) -> Outcome:
     """Work out what follows a wave's sums, or their absence, after the texts `before`."""
     document = now.course.document
     taught = followed(now.course, [*before, *filter(None, [moments])])
-    done, of = len(taught.releases), f"of its {len(document)} waves."
-    if done < len(document) and not now.course.by_hand:
+    done, of = len(taught.releases), len(document)
+    if done < of and not now.course.by_hand:
         if now.past:
-            reason = f"Its date came after {done} {of}"
+            reason = Message("Its date came after {done} of its {of} waves.", done=done, of=of)
         elif end:
-            reason = f"Its administrator ended it after wave {done} of {len(document)}."
+            reason = Message(
+                "Its administrator ended it after wave {done} of {of}.", done=done, of=of
+            )
         elif moments is not None:
             try:
                 following = taught.next_agreement()
                 following.verify()
                 return Outcome(moments, following)
             except WRONG_SUMS as error:
-                reason = f"No wave follows wave {done} of {len(document)}: {error}"
+                reason = Message(
+                    "No wave follows wave {done} of {of}: {error}", done=done, of=of, error=error
+                )
     model, refusal = taught.best_model()
     if model is not None:
         return Outcome(moments, model=model.to_json(), reason=reason)
     if now.course.by_hand:
         return Outcome(moments, reason=reason or refusal)
-    told = " ".join(filter(None, (reason, f"There is no model: {refusal}")))
-    return Outcome(moments, reason=told)
+    without = Message("There is no model: {refusal}", refusal=refusal)
+    return Outcome(moments, reason=without if reason is None else join_messages([reason, without]))
 
 
 def checked(course: Course, before: Sequence[str], news: News) -> Outcome:
@@ -185,7 +190,8 @@ def checked(course: Course, before: Sequence[str], news: News) -> Outcome:
                 "Expected the model that follows from the releases, and this one does not. Let "
                 "both databases use releases of blurfit that learn alike."
             )
-    return Outcome(news.moments, model=news.model, reason=news.reason)
+    reason = None if news.reason is None else Message("{words}", words=Quote(news.reason))
+    return Outcome(news.moments, model=news.model, reason=reason)
 
 
 # ---- transactions
@@ -271,7 +277,9 @@ def keep(connection: Connection, fixed: Fixed, found: Outcome, record: ReleaseRe
         return
     refuse_if_handed_over(connection, wave)
     if not fixed.dropped and found.reason != COPIED:
-        released = Release(moments=found.moments, refusal=None if found.moments else found.reason)
+        released = Release(
+            moments=found.moments, refusal=None if found.moments else str(found.reason)
+        )
         if record.record(released).moments != found.moments:
             raise ConflictError(COPIED)
     _write(connection, now, found)
@@ -298,7 +306,7 @@ def _write(connection: Connection, now: Standing, found: Outcome) -> None:
     database.schedule(connection, course.key, None)
 
 
-def end(connection: Connection, now: Standing, reason: str) -> None:
+def end(connection: Connection, now: Standing, reason: Message) -> None:
     """End a course, whose row the caller holds, with what its waves have released."""
     model = followed(now.course, release_texts(connection, now.course)).best_model()[0]
     text = None if model is None else model.to_json()
@@ -323,7 +331,8 @@ def news_of(connection: Connection, course: Course, number: int) -> News:
                 return told  # the end is told by itself
     if now.state != "ended":
         return replace(told, state=now.state)
-    return replace(told, state="ended", reason=now.reason, model=model_text(connection, course))
+    reason = None if now.reason is None else str(now.reason)
+    return replace(told, state="ended", reason=reason, model=model_text(connection, course))
 
 
 def _text(connection: Connection, wave: int, column: sa.Column[Any]) -> str | None:
@@ -392,7 +401,8 @@ def shown_at(connection: Connection, course: Course) -> str:
     if course.by_hand:
         raise NotPublishedError(
             "The model of this collection has not been published. Its administrator does that, "
-            f"once, when at least {course.document.quorums[0]:,} have contributed."
+            "once, when at least {quorums:,} have contributed.",
+            quorums=course.document.quorums[0],
         )
     if now.state != "ended":
         raise NotPublishedError(
@@ -406,9 +416,12 @@ def _published(connection: Connection, wave: Collection, column: sa.Column[Any])
     text = _text(connection, wave.key, column)
     if text is None and (place := wave.agreement.wave) is not None:
         raise NotPublishedError(
-            f"This is wave {place.number} of the plan {place.plan}. Its sums are published when "
-            f"{wave.agreement.quorum:,} have contributed, and a model from all waves when the plan "
-            "has come to its end."
+            "This is wave {place_number} of the plan {plan}. Its sums are published when "
+            "{quorum:,} have contributed, and a model from all waves when the plan "
+            "has come to its end.",
+            place_number=place.number,
+            plan=place.plan,
+            quorum=wave.agreement.quorum,
         )
     return shown_at(connection, wave.course) if text is None else text
 
@@ -424,15 +437,16 @@ def refuse_if_handed_over(connection: Connection, wave: Collection) -> None:
 
 def _handed_over(place: str | None) -> InfeasibleError:
     return InfeasibleError(
-        f"This collection was exported to {place!r}, and is neither published nor exported again: "
+        "This collection was exported to {place!r}, and is neither published nor exported again: "
         "models from here and from there, each with other files, would give away whom they differ "
-        "in. Learn from that file, wherever it is now (`blurfit learn`)."
+        "in. Learn from that file, wherever it is now (`blurfit learn`).",
+        place=place,
     )
 
 
 def _as_recorded(
-    record: ReleaseRecord, moments: str | None, reason: str | None
-) -> tuple[str | None, str | None]:
+    record: ReleaseRecord, moments: str | None, reason: Message | None
+) -> tuple[str | None, Message | None]:
     """Return a release as it was recorded, if it was: by a store that was killed before it wrote it
     down, or by a copy of it, of which another release is refused.
     """
@@ -483,18 +497,22 @@ class Publishing(Sharing):
         first = course.document.databases[0].name
         if course.by_hand:
             raise NotPublishedError(
-                f"The collection is closed here, and its shares may be summed. The next step is "
-                f"{first}'s: once it publishes, the model appears here too."
+                "The collection is closed here, and its shares may be summed. The next step is "
+                "{first}'s: once it publishes, the model appears here too.",
+                first=first,
             )
         raise NotPublishedError(
-            f"{first} leads this plan, and only there can it be ended. It can be held here: then "
-            "no wave is released until it is resumed."
+            "{first} leads this plan, and only there can it be ended. It can be held here: then "
+            "no wave is released until it is resumed.",
+            first=first,
         )
 
-    def _no_model(self, fingerprint: str) -> str:
+    def _no_model(self, fingerprint: str) -> Message:
         status = self.status(fingerprint)
-        shown = "The sums are published, and are not a model. " if status.sums else ""
-        return shown + (status.reason or "There is no model.")
+        reason = Message(status.reason or "There is no model.")
+        if not status.sums:
+            return reason
+        return join_messages([Message("The sums are published, and are not a model."), reason])
 
     def advance(self, fingerprint: str, peer: Peer | None = None) -> None:
         """Take a course as far as it goes by itself now; nothing happens where nothing is due.
@@ -531,7 +549,9 @@ class Publishing(Sharing):
         self.write(keep, fixed, found, record)
         return True
 
-    def _released(self, wave: Collection, shared: Shared | None) -> tuple[str | None, str | None]:
+    def _released(
+        self, wave: Collection, shared: Shared | None
+    ) -> tuple[str | None, Message | None]:
         """Add up a set that was fixed: the text of its sums, or why there are none."""
         agreement = wave.agreement
         if shared is None:
@@ -548,8 +568,10 @@ class Publishing(Sharing):
         except BelowQuorumError:
             raise
         except WRONG_SUMS as error:
-            told = "" if wave.course.by_hand else "The sums of this wave cannot be published: "
-            return None, f"{told}{error}"
+            wrong = Message("{error}", error=error)
+            if not wave.course.by_hand:
+                wrong = Message("The sums of this wave cannot be published: {error}", error=error)
+            return None, wrong
 
     def _fixed_with(
         self, peer: Peer, now: Standing, *, end: bool
@@ -568,9 +590,10 @@ class Publishing(Sharing):
             except ServiceError as error:
                 if end and not course.by_hand and now.state != "held":
                     raise ServiceError(
-                        f"{error} Nothing has ended. Ask again when it is back; or hold the plan, "
+                        "{error} Nothing has ended. Ask again when it is back; or hold the plan, "
                         "and end it without the open wave.",
                         error.status,
+                        error=error,
                     ) from error
                 if not (ending and now.state == "held"):
                     raise
@@ -713,8 +736,9 @@ class Publishing(Sharing):
             row = connection.execute(sa.select(waves).where(_w.key == wave.key)).one()
             if now.takes:
                 raise NotPublishedError(
-                    f"Expected a collection that is closed, and {wave.fingerprint} is still "
-                    "collecting. Close it first (`blurfit close`); that cannot be undone."
+                    "Expected a collection that is closed, and {wave_fingerprint} is still "
+                    "collecting. Close it first (`blurfit close`); that cannot be undone.",
+                    wave_fingerprint=wave.fingerprint,
                 )
             if row.model is not None:
                 return Release(row.model, row.moments), None
@@ -734,8 +758,9 @@ class Publishing(Sharing):
                 return None, row.handed_in
             if self.record_of(wave).find() is not None:
                 raise InfeasibleError(
-                    f"A release of {wave.fingerprint} is recorded, of this store or a copy of it. "
-                    "Publish here: that gives the same one, or says why there is none."
+                    "A release of {wave_fingerprint} is recorded, of this store or a copy of it. "
+                    "Publish here: that gives the same one, or says why there is none.",
+                    wave_fingerprint=wave.fingerprint,
                 )
             # For good, also where a date closed it.
             update_wave(connection, wave.key, handed_over=place, state="fixed")

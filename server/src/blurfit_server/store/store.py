@@ -40,6 +40,7 @@ from blurfit import private_files, release_record
 from blurfit.agreement.agreement import Agreement
 from blurfit.errors import InvalidValueError, StorageError
 from blurfit.release_record import ReleaseRecord
+from blurfit.wording import Message
 from blurfit_server.store import blocks, collections, database, release
 from blurfit_server.store.arrivals import Access
 from blurfit_server.store.collections import Course
@@ -66,8 +67,10 @@ class Store(Publishing, Access):
         except (StorageError, exc.DatabaseError) as error:
             self._engine.dispose()
             raise InvalidValueError(
-                f"Expected {str(self._engine.url)!r} to be a store that can be opened: {error} "
-                "Does its folder exist, and is the server running?"
+                "Expected {engine_url!r} to be a store that can be opened: {error} "
+                "Does its folder exist, and is the server running?",
+                engine_url=str(self._engine.url),
+                error=error,
             ) from error
         except BaseException:
             self._engine.dispose()
@@ -77,7 +80,7 @@ class Store(Publishing, Access):
 # Settings: the hour of a backup, since 1970; random bytes, which copies and backups have too; path,
 # device and number of the file that was opened last.
 _MARK, _IDENTITY, _LOCATION = "backup", "identity", "location"
-RESTORED = (
+RESTORED = Message(
     "This store was restored from a backup, and the original may have published since: a second "
     "release could give away whoever came in between. Its people can be asked again under a new "
     "agreement."
@@ -98,8 +101,9 @@ def backup(place: str | Path, out: Path) -> Copied:
     """Copy an SQLite store at one moment, check it, and put it at `out`, which must be new."""
     if (source := database.file_of(place)) is None:
         raise InvalidValueError(
-            f"Expected a store in SQLite, and {str(place)!r} is not one. Back up PostgreSQL with "
-            "pg_dump; after pg_restore, run `blurfit restore --in-place --store …`."
+            "Expected a store in SQLite, and {place!r} is not one. Back up PostgreSQL with "
+            "pg_dump; after pg_restore, run `blurfit restore --in-place --store …`.",
+            place=str(place),
         )
     with _unfinished(out) as part:
         with closing(_opened(source)) as connection:
@@ -119,7 +123,8 @@ def restore(source: Path, out: Path, *, original_lost: bool = False) -> Copied:
             store.write(database.migrate)  # or a sentence about another version
             if store.read(_setting, _MARK) is None:
                 raise InvalidValueError(
-                    f"Expected {str(source)!r} to be a file that `blurfit backup` wrote."
+                    "Expected {source!r} to be a file that `blurfit backup` wrote.",
+                    source=str(source),
                 )
             closed = store.write(_close, out, original_lost=original_lost)
             store.write(_set, _MARK, None)
@@ -171,8 +176,9 @@ def _settled(connection: Connection, file: Path | None) -> bytes:
         now = [f"database {row[1]} of PostgreSQL {row[0]}", None, row[2]]
     if _setting(connection, _MARK) is not None:
         raise InvalidValueError(
-            f"Expected {str(file)!r} to be a store, and it is a backup of one: the original may "
-            "have published since. Make a store of it with `blurfit restore`."
+            "Expected {file!r} to be a store, and it is a backup of one: the original may "
+            "have published since. Make a store of it with `blurfit restore`.",
+            file=str(file),
         )
     if (identity := _setting(connection, _IDENTITY)) is None:
         _set(connection, _IDENTITY, identity := secrets.token_bytes(16))
@@ -182,11 +188,13 @@ def _settled(connection: Connection, file: Path | None) -> bytes:
     is_same_device = before is not None and before[1] is not None and before[1] == now[1]
     if before is not None and (before[2] != now[2] or not (before[0] == now[0] or is_same_device)):
         raise InvalidValueError(
-            f"Expected the store that was opened at {before[0]!r}, and the one at {now[0]!r} was "
+            "Expected the store that was opened at {before!r}, and the one at {now!r} was "
             "copied or moved: of two copies each could publish, and the two would give away whom "
             "they differ in. If the original may have published since, as after a backup, run "
             "`blurfit restore --in-place`; if this is all of it, and it is nowhere else, run "
-            "`blurfit restore --moved`."
+            "`blurfit restore --moved`.",
+            before=before[0],
+            now=now[0],
         )
     with suppress(OSError):
         if is_same_device and Path(before[0]).samefile(now[0]):
@@ -220,10 +228,11 @@ def _move(connection: Connection, out: Path | None) -> None:
     for place in places:
         if place is not None and place != (out and out.resolve()) and _is_store(place, identity):
             raise InvalidValueError(
-                f"Expected the original to be lost, and {str(place)!r} is there, which could "
+                "Expected the original to be lost, and {place!r} is there, which could "
                 "publish too: two releases could give away whoever came in between. Remove it, if "
                 "it has published and exported nothing since; or close what both could publish: "
-                "restore without --original-lost, or --in-place instead of --moved."
+                "restore without --original-lost, or --in-place instead of --moved.",
+                place=str(place),
             )
     _set(connection, _LOCATION, None)
     if out is not None:
@@ -262,9 +271,11 @@ def _may_go_on(connection: Connection, course: Course) -> bool:
     identity = _setting(connection, _IDENTITY) or b""
     if ReleaseRecord.of_store(course.fingerprint, identity).find() is not None:
         raise InvalidValueError(
-            f"Expected a collection of which nothing was released, and {course.fingerprint} has "
-            f"been released from the original, as {str(release_record.path())!r} says. Restore "
-            "without --original-lost."
+            "Expected a collection of which nothing was released, and {course_fingerprint} has "
+            "been released from the original, as {path!r} says. Restore "
+            "without --original-lost.",
+            course_fingerprint=course.fingerprint,
+            path=str(release_record.path()),
         )
     return True
 
@@ -274,7 +285,7 @@ def _checked(part: Path) -> Copied:
     with closing(_opened(part)) as connection:
         (verdict,) = connection.execute("PRAGMA integrity_check").fetchone()
     if verdict != "ok":
-        raise StorageError(f"The copy is damaged, and was removed: {verdict}.")
+        raise StorageError("The copy is damaged, and was removed: {verdict}.", verdict=verdict)
     with database.Transactions(part) as store:
         return store.read(_counted)
 
@@ -291,7 +302,7 @@ def _counted(connection: Connection) -> Copied:
 def _unfinished(out: Path) -> Iterator[Path]:
     """Yield a file beside `out`, for its owner alone, that takes its name when all went well."""
     if out.exists():
-        raise InvalidValueError(f"Expected {str(out)!r} to be new: nothing is overwritten.")
+        raise InvalidValueError("Expected {out!r} to be new: nothing is overwritten.", out=str(out))
     try:
         with private_files.replacing(out) as part:
             try:
@@ -302,11 +313,11 @@ def _unfinished(out: Path) -> Iterator[Path]:
                 for log in ("-wal", "-shm", "-journal"):
                     Path(f"{part}{log}").unlink(missing_ok=True)
     except sqlite3.Error as error:
-        raise StorageError(f"The copy could not be made: {error}.") from error
+        raise StorageError("The copy could not be made: {error}.", error=error) from error
 
 
 def _opened(path: Path) -> sqlite3.Connection:
-    refusal = InvalidValueError(f"Expected {str(path)!r} to be a store in SQLite.")
+    refusal = InvalidValueError("Expected {path!r} to be a store in SQLite.", path=str(path))
     if not path.is_file():
         raise refusal
     with path.open("rb") as stream:

@@ -97,16 +97,14 @@ const placeOf = (aim, output) => (aim.kind === "categorical" ? aim.levels.indexO
 /** The errors of one output's coefficients; undefined where they are refused. */
 export const inferenceOf = (model, output) => model.inference[placeOf(aimOf(model), output)];
 
-/** Each coefficient with its errors, and what predictions are made with: the constant first. */
+/** Each coefficient with its errors, and what predictions are made with: the constant first. Answers that
+ * hardly anybody gave are left out. */
 export function estimatesOf(model, output, estimates) {
   const predicting = model.coefficients[output];
-  const found = estimates[output];
-  if (!found?.length) return Object.entries(predicting).map(([name, prediction]) => ({ name, prediction }));
-  return found.map((one) =>
-    one.standard_error === null // hidden by the noise
-      ? { name: one.name, prediction: predicting[one.name] }
-      : { ...one, prediction: predicting[one.name] },
-  );
+  const found = estimates[output]?.length ? estimates[output] : Object.keys(predicting).map((name) => ({ name }));
+  const shown = found.filter(({ name }) => !model.hidden.includes(name));
+  const isKnown = (one) => one.standard_error !== null; // else the noise hides it
+  return shown.map((one) => ({ ...(isKnown(one) ? one : { name: one.name }), prediction: predicting[one.name] }));
 }
 
 /** What each answer changes, on a scale that all share: a number from its lowest to its highest, a yes
