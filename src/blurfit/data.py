@@ -27,6 +27,7 @@ from blurfit.errors import InvalidValueError
 from blurfit.version import __version__
 
 _Kind = TypeVar("_Kind")
+_HALF = r"\ud"  # how an escaped surrogate begins
 
 
 def read_json(
@@ -74,9 +75,12 @@ def canonical(values: Any) -> bytes:
 
 
 def _read_slowly(text: str | bytes) -> Any:
-    return json.loads(
+    found = json.loads(
         text, object_pairs_hook=_once, parse_constant=_refuse, parse_int=_whole_number
     )
+    if (_HALF in text.lower()) if isinstance(text, str) else (_HALF.encode() in text.lower()):
+        json.dumps(found, ensure_ascii=False).encode()  # no file could hold half of a character
+    return found
 
 
 def _names(found: Any) -> float:

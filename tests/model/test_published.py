@@ -77,7 +77,7 @@ def test_an_edited_file_is_refused() -> None:
 
 
 def test_weights_are_checked_and_read_only() -> None:
-    with pytest.raises(InvalidValueError, match=r"finite numbers of shape \(1, 5\)"):
+    with pytest.raises(InvalidValueError, match=r"finite numbers up to 1e\+100 of shape \(1, 5\)"):
         model(weights=np.ones((1, 4)))
     with pytest.raises(InvalidValueError, match="finite"):
         model(weights=np.array([[1, 2, 3, 4, np.nan]]))
@@ -179,7 +179,7 @@ def test_the_text_has_names_in_order_and_nothing_that_is_no_number() -> None:
     assert json.loads(text) == {"a": {"c": 1.5, "d": None}, "b": [1e-5, 2.0, 0.1]}
     assert text.index('"a"') < text.index('"c"') < text.index('"d"') < text.index('"b"')
     for value in (np.nan, np.inf):
-        with pytest.raises(ValueError, match="not JSON compliant"):
+        with pytest.raises(ValueError, match="beyond the range of floats"):
             as_text({"a": [{"b": value}]})
 
 

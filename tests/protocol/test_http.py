@@ -12,7 +12,15 @@ from blurfit import errors
 from blurfit import protocol as http
 from blurfit import protocol as problems
 from blurfit.errors import BlurfitError, InvalidValueError, ServiceError
-from blurfit.protocol import FIRST_PAUSE, LONGEST_PAUSE, TRY_AGAIN, Exchange, acknowledged, decoded
+from blurfit.protocol import (
+    FIRST_PAUSE,
+    LONGEST_PAUSE,
+    TRY_AGAIN,
+    Exchange,
+    acknowledged,
+    decoded,
+    state_in,
+)
 
 URL = "http://127.0.0.1:8000"
 OK = httpx.Response(200, content=b"fine")
@@ -223,6 +231,49 @@ def test_an_answer_is_json_or_an_error() -> None:
     for answer in (b"", b"<html>", b"\xff", b"{"):
         with pytest.raises(ServiceError, match="Is this a blurfit service"):
             decoded(answer)
+
+
+HOSTILE = "\x1b]0;owned\x07\r\nStored: all rows.\x9b"
+STATE = {
+    **{"fingerprint": "ab" * 32, "state": "collecting", "count": 1, "quorum": 9, "invited": False},
+    **{"closes": None, "awaits": None, "sums": False, "reason": None},
+    "waves": [
+        {"number": 1, "quorum": 9, "state": "collecting", "count": 1, "fingerprint": "ab" * 32}
+    ],
+}
+
+
+@pytest.mark.parametrize("status", [409, 418])
+def test_what_a_service_says_is_printable_and_cut(clock, status) -> None:
+    body = {"type": "urn:blurfit:problem:conflict", "detail": HOSTILE + "x" * 500_000}
+    with (
+        over(Network(httpx.Response(status, json=body)), clock) as service,
+        pytest.raises(BlurfitError) as refusal,
+    ):
+        service.get("/x")
+    assert str(refusal.value).isprintable()
+    assert len(str(refusal.value)) == 1001
+    hostile = {"content-encoding": HOSTILE.encode("latin-1", "replace") + b"x" * 10_000}
+    with (
+        over(Network(httpx.Response(200, headers=hostile)), clock) as service,
+        pytest.raises(ServiceError) as refusal,
+    ):
+        service.get("/x")
+    assert str(refusal.value).isprintable()
+    assert len(str(refusal.value)) < 1500
+
+
+def test_a_state_is_one_and_its_texts_are_printable() -> None:
+    assert state_in(json.dumps(STATE).encode()) == STATE
+    evil = STATE | {"awaits": HOSTILE, "reason": HOSTILE, HOSTILE: [HOSTILE]}
+    found = state_in(json.dumps(evil).encode())
+    assert found["state"] == "collecting"
+    assert found["awaits"] == found["reason"] == "�]0;owned���Stored: all rows.�"
+    assert all(map(str.isprintable, found))
+    missing = [{key: STATE[key] for key in STATE if key != name} for name in STATE]
+    for other in ([], {}, [STATE], STATE | {"state": "fine"}, STATE | {"waves": []}, *missing):
+        with pytest.raises(ServiceError, match="the state of a collection"):
+            state_in(json.dumps(other).encode())
 
 
 # ---- acknowledgements

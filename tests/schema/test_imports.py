@@ -1,14 +1,18 @@
 """XLSForm: constraints become bounds, lists become levels, groups become sections."""
 
 import contextlib
+import itertools
 import json
 from zipfile import ZIP_DEFLATED, ZipFile
 
 import openpyxl
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from blurfit import About, Binary, Categorical, Numeric, Schema, Wording
 from blurfit.errors import InvalidValueError
+from blurfit.schema import imports
 from blurfit.schema.imports import (
     SurveyReader,
     _bounds,
@@ -239,6 +243,44 @@ def test_workbooks_that_unpack_to_too_much_or_lie_about_it_are_refused(tmp_path)
     path.write_bytes(data.replace(size.to_bytes(4, "little"), (1000).to_bytes(4, "little")))
     with pytest.raises(InvalidValueError, match="to be a workbook"):
         from_xlsform(path)
+
+
+def test_lists_that_multiply_are_refused_before_columns_are_made(tmp_path, monkeypatch) -> None:
+    """33 kB, a thousand questions of a thousand choices, took 58 s and a gigabyte."""
+
+    def made(*_columns: object) -> None:
+        raise AssertionError("a column was made")
+
+    monkeypatch.setattr(imports, "Binary", made)
+    monkeypatch.setattr(imports, "Categorical", made)
+    book = openpyxl.load_workbook(form(tmp_path, INCOME))
+    for number in range(1000):
+        book["choices"].append(["many", str(number), f"Choice {number}"])
+    for kind, number in itertools.product(("select_one", "select_multiple"), range(3)):
+        book["survey"].append([f"{kind} many", f"{kind}{number}", "Which?"])
+    path = tmp_path / "many.xlsx"
+    book.save(path)
+    with pytest.raises(InvalidValueError, match=r"at most 5,000 columns, .* got 6,001\. Leave"):
+        from_xlsform(path)
+    book["survey"].delete_rows(5, 4)
+    long = book["survey"].cell(row=3, column=3)
+    long.value = "?" * 32_000
+    book["survey"].cell(row=3, column=1).value = "select_multiple many"
+    book.save(path)
+    with pytest.raises(InvalidValueError, match=r"at most 16,777,216 letters, .* got 32,"):
+        from_xlsform(path)
+    fields = [{"name": "a", "constraints": {"enum": list(range(5000))}}, {"name": "b"}]
+    with pytest.raises(InvalidValueError, match=r"The Table Schema must .* got 5,001\."):
+        from_table_schema({"fields": fields})
+
+
+def test_a_table_that_is_too_wide_is_refused_by_its_heading(tmp_path) -> None:
+    wide = [f"c{number}" for number in range(5001)]
+    (tmp_path / "wide.csv").write_text(",".join(wide) + "\n")
+    pq.write_table(pa.table({name: [1] for name in wide}), tmp_path / "wide.parquet")
+    for name in ("wide.csv", "wide.parquet"):
+        with pytest.raises(InvalidValueError, match=rf"'{name}' must .* 5,000 columns, got 5,001"):
+            imports.TableGlance.at(tmp_path / name)
 
 
 @pytest.mark.filterwarnings("ignore:Workbook contains no stylesheet")

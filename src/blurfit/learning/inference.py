@@ -25,12 +25,13 @@ spread unevenly. This is asymptotic, and reads published numbers alone.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from msgspec import Meta, Struct, structs
 from scipy.special import stdtr, stdtrit
 
 from blurfit.data import FloatArray
@@ -43,6 +44,7 @@ Errors = Literal["robust", "classical"]
 ERRORS: tuple[Errors, ...] = ("robust", "classical")
 LARGEST_CONDITION = 1.0
 FALSE_ALARM = 0.001
+_ROUNDING = 1e-6  # of a variance, by which a covariance that was written may differ from one
 _UNEVEN = 3.0  # by which sampling variances are multiplied, for errors that spread unevenly
 
 
@@ -82,6 +84,24 @@ class Estimate:
     p_value: float
 
 
+Matrix = tuple[tuple[float, ...], ...]
+
+
+class InferenceDocument(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An `Inference` as it is written."""
+
+    names: tuple[str, ...]
+    count: Annotated[int, Meta(ge=1)]
+    coefficients: tuple[float, ...]
+    sampling: Matrix
+    privacy: Matrix
+    residual_variance: Annotated[float, Meta(ge=0)] | None
+    r_squared: float | None
+    condition: float
+    uneven: bool
+    classical: Matrix | None
+
+
 @dataclass(frozen=True, eq=False)
 class Inference:
     """A linear model of one target with its uncertainty, in units of the columns v and of y.
@@ -119,23 +139,30 @@ class Inference:
         }
 
     @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> "Inference":
-        """Read what `to_dict` wrote; refuse covariances of another size."""
+    def from_document(cls, document: InferenceDocument) -> "Inference":
+        """Read what `to_dict` wrote; refuse what are no covariances of its coefficients."""
+        fields = structs.asdict(document)
         arrays = {
-            name: np.array(document[name], dtype=np.float64)
+            name: np.array(fields[name], dtype=np.float64)
             for name in ("coefficients", "sampling", "privacy", "classical")
-            if document.get(name) is not None
+            if fields[name] is not None
         }
-        found = cls(**{**document, **arrays, "names": tuple(document["names"])})
-        size = len(found.names)
-        shapes = [one.shape for one in arrays.values()]
+        size = len(document.names)
+        shapes = [array.shape for array in arrays.values()]
         if shapes != [(size,), *[(size, size)] * (len(shapes) - 1)]:
             raise InvalidValueError(
                 "Expected {size} coefficients and their covariances, and got shapes {shapes}.",
                 size=size,
                 shapes=shapes,
             )
-        return found
+        for name, array in arrays.items():
+            if not np.isfinite(array).all() or (array.ndim == 2 and not _is_covariance(array)):
+                raise InvalidValueError(
+                    "Expected {name} to be finite, and each covariance to be symmetric without "
+                    "negative variances.",
+                    name=name,
+                )
+        return cls(**fields | arrays)
 
     def by(self, errors: Errors) -> "Inference":
         """Return it with robust errors, or with classical ones, if those are others."""
@@ -340,6 +367,19 @@ def _inverse(matrix: FloatArray) -> FloatArray:
 def _spread_of_squares(sums: Submodel, r: FloatArray) -> float:
     """Return the sd of rᵀEr, of variance E[rᵀE(rrᵀ)Er]."""
     return float(np.sqrt(max(float(r @ sums.noise.sandwich(np.outer(r, r)) @ r), 0.0)))
+
+
+def _is_covariance(matrix: FloatArray) -> bool:
+    """Return whether a matrix is symmetric and positive semidefinite, as far as rounding allows."""
+    # In units of each deviation: otherwise the largest of them would hide what the others are.
+    deviations = np.sqrt(np.maximum(np.diag(matrix), 0.0))
+    scale = np.where(deviations > 0, deviations, 1.0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        scaled = matrix / scale / scale[:, None]
+        uneven = np.abs(scaled - scaled.T)
+    if not (uneven <= _ROUNDING).all() or np.diag(matrix).min(initial=0.0) < 0:
+        return False
+    return bool(np.linalg.eigvalsh(scaled).min(initial=0.0) >= -_ROUNDING * len(matrix))
 
 
 def _inverse_root(gram: FloatArray) -> FloatArray | None:

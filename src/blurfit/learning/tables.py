@@ -204,6 +204,11 @@ def shares(found: Blurred) -> Answer:
     Their noise is that of x/Σx, to first order: where Σx is known, that of x/N.
     """
     count = float(found.values.sum())
+    if not count > 0:
+        raise InfeasibleError(
+            "The noise hides how many people there are, so no share of them can be told: collect "
+            "more records, or allow a larger epsilon."
+        )
     values = found.values / count
     likely = on_simplex(values)
     sampling = (np.diag(likely) - np.outer(likely, likely)) / count

@@ -39,25 +39,28 @@ from blurfit.errors import (
     positive,
     whole,
 )
-from blurfit.learning.inference import Errors, Estimate, Inference
+from blurfit.learning.inference import Errors, Estimate, Inference, InferenceDocument
 from blurfit.messages.signing import SIGNATURES, Signature
 from blurfit.model.effects import ModelQuestions
 from blurfit.model.summary import Results, Summary, as_pipeline, plot_model
-from blurfit.schema.columns import Categorical, Numeric, Question
+from blurfit.schema.columns import HARMFUL, Categorical, Numeric, Question
 from blurfit.schema.schema import INTERCEPT, Coefficients, Units, units, values
+from blurfit.schema.table import listed
 from blurfit.theory.moments import LocalGuarantee, require_local
+
+Line = Annotated[str, Meta(pattern=rf"\A[^{HARMFUL}]*\Z")]  # a terminal shows it, and obeys nothing
 
 
 class PublishedDocument(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What all public files say; a subclass has more."""
 
     version: Literal[1]
-    software: str
-    caveats: tuple[Annotated[str, Meta(min_length=1)], ...]
+    software: Line
+    caveats: tuple[Annotated[Line, Meta(min_length=1)], ...]
     seen_by: SeenBy
     fingerprint: Fingerprint
     admission: Admission | None
-    condition: str  # what the promise needs
+    condition: Line  # what the promise needs
     count: int
     agreement: AgreementDocument
     signatures: tuple[Signature, ...] = ()
@@ -255,7 +258,13 @@ def _written(signatures: Sequence[Signature]) -> dict[str, Any]:
 def as_text(document: Mapping[str, Any]) -> str:
     """Return the one text of a document; an agreement and sums were found to be finite before."""
     # `json` takes ten times as long, but only it refuses NaN, for which there is null otherwise
-    json.dumps({**document, "agreement": None, "sums": None}, allow_nan=False)
+    try:
+        json.dumps({**document, "agreement": None, "sums": None}, allow_nan=False)
+    except ValueError as error:
+        raise InvalidValueError(
+            "Expected finite numbers in a published file, and some are beyond the range of floats. "
+            "Choose other units."
+        ) from error
     text = msgspec.json.encode(document, enc_hook=float, order="sorted")
     return msgspec.json.format(text, indent=2).decode() + "\n"
 
@@ -263,6 +272,7 @@ def as_text(document: Mapping[str, Any]) -> str:
 Link = Literal["linear", "logistic", "log"]
 LINKS: tuple[Link, ...] = ("linear", "logistic", "log")
 LARGEST_LOGARITHM = 500.0  # of an expected count: whatever is asked, it is a number
+LARGEST_WEIGHT = 1e100  # on encoded columns, which are at most 1: others would overflow
 LEAST_SHARE = 1e-12  # of a class, before all are divided by their sum
 
 
@@ -339,23 +349,24 @@ class ModelDocument(PublishedDocument, frozen=True, kw_only=True, forbid_unknown
     models: int
     target: str
     features: tuple[str, ...]
-    references: dict[str, str]
+    references: dict[Line, Line]
     link: Link
     curve: tuple[float, float] | None
-    method: str
+    method: Line
     columns: tuple[str, ...]
     weights: dict[str, tuple[float, ...]]
     coefficients: dict[str, dict[str, float]]
-    inference: tuple[dict[str, Any], ...]
-    refusal: str | None
-    doubt: str | None
-    hidden: tuple[str, ...]
+    inference: tuple[InferenceDocument, ...]
+    refusal: Line | None
+    doubt: Line | None
+    hidden: tuple[Line, ...]
+    crowded: Literal["lower", "upper"] | None
 
 
 # What a model and its document call alike.
 _SAME = (
     *("waves", "models", "target", "features", "references", "link", "curve"),
-    *("method", "refusal", "doubt", "hidden"),
+    *("method", "refusal", "doubt", "hidden", "crowded"),
 )
 
 
@@ -389,11 +400,17 @@ class PublishedModel(PublishedFile, ModelQuestions):
     doubt: str | None = None  # that two waves disagree by more than chance, where they do
     waves: tuple[WaveShare, ...] = ()  # of a plan; each contributor is in one alone
     hidden: tuple[str, ...] = ()  # columns of answers that hardly anybody gave: coefficients of 0
+    crowded: Literal["lower", "upper"] | None = None  # the target's bound that clips many people
     signatures: tuple[Signature, ...] = ()
 
     def __post_init__(self) -> None:
         self._require_quorum()
         whole(models=self.models)
+        if len(set(self.features)) < len(self.features):
+            raise InvalidValueError(
+                "Expected features, each of them once, and got {features}.",
+                features=listed(self.features),
+            )
         one_of(LINKS, link=self.link)
         number = isinstance(self.aim, Numeric)
         if {"logistic": number, "log": not number}.get(self.link):
@@ -410,11 +427,12 @@ class PublishedModel(PublishedFile, ModelQuestions):
         self._require_waves()
         weights = np.array(self.weights, dtype=np.float64)
         expected = (len(self.outputs), 1 + len(self.columns))
-        if weights.shape != expected or not np.isfinite(weights).all():
+        if weights.shape != expected or not (np.abs(weights) <= LARGEST_WEIGHT).all():
             raise InvalidValueError(
-                "Expected weights to be finite numbers of shape {expected}, one row for each of "
-                "{outputs} and one column for the intercept and each of {columns}, and "
-                "got shape {shape}.",
+                "Expected weights to be finite numbers up to {largest:g} of shape {expected}, one "
+                "row for each of {outputs} and one column for the intercept and each of {columns}, "
+                "and got shape {shape}.",
+                largest=LARGEST_WEIGHT,
                 expected=expected,
                 outputs=self.outputs,
                 columns=self.columns,
@@ -554,6 +572,11 @@ class PublishedModel(PublishedFile, ModelQuestions):
         inference, rows = self.inference_of(), self.rows_of(records)
         found = [inference.prediction(row, confidence) for row in rows[:, 1:]]
         ends = np.array([(one.lower, one.upper) for one in found])
+        if np.isnan(ends).any():
+            raise InfeasibleError(
+                "Expected errors of finite numbers, of more people than coefficients: this model "
+                "has none, so there are no intervals."
+            )
         return np.asarray(np.clip(ends, self.aim.lower, self.aim.upper))  # where everybody is
 
     def rows_of(self, records: Any, output: str | None = None) -> FloatArray:
@@ -625,12 +648,22 @@ class PublishedModel(PublishedFile, ModelQuestions):
                 outputs=list(outputs),
                 weights=list(document.weights),
             )
-        return cls(
+        found = cls(
             **common,
             **{name: getattr(document, name) for name in _SAME},
             weights=np.array([document.weights[name] for name in outputs], dtype=np.float64),
-            inference=tuple(map(Inference.from_dict, document.inference)),
+            inference=tuple(map(Inference.from_document, document.inference)),
         )
+        names = found.units.names if found.inference else ()
+        for inference in found.inference:
+            if inference.names != tuple(name for name in names if name in inference.names):
+                raise InvalidValueError(
+                    "Expected standard errors of some of {names} in this order, and got "
+                    "{inference_names}.",
+                    names=listed(names),
+                    inference_names=listed(inference.names),
+                )
+        return found
 
 
 def _outputs(aim: Question) -> tuple[str, ...]:

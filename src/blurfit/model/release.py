@@ -90,10 +90,15 @@ class PublishedMoments(PublishedFile, Asked):
     def __post_init__(self) -> None:
         self._require_quorum()
         sums = np.array(self.sums, dtype=np.float64)
-        if sums.shape != (self.agreement.form.width,) or not np.isfinite(sums).all():
+        (part,) = self.agreement.parts
+        largest = self.count * _MOST_STEPS * part.step
+        if sums.shape != (self.agreement.form.width,) or not (np.abs(sums) <= largest).all():
             raise errors.InvalidValueError(
-                "Expected {width} finite sums, and got shape {shape}.",
+                "Expected {width} sums up to {largest:g}, which is more than {count:,} people can "
+                "send, and got shape {shape}.",
                 width=self.agreement.form.width,
+                largest=largest,
+                count=self.count,
                 shape=sums.shape,
             )
         object.__setattr__(self, "sums", fixed(sums))
@@ -276,6 +281,9 @@ class PublishedMoments(PublishedFile, Asked):
     @classmethod
     def _read(cls, document: MomentsDocument, common: Mapping[str, Any]) -> Self:
         return cls(**common, sums=np.array(document.sums, dtype=np.float64))
+
+
+_MOST_STEPS = 2.0**52  # of the grid, for each person: numbers have 2⁵¹ at most, the noise fewer
 
 
 def learn(agreement: Agreement, totals: Totals, *, held: bool = False) -> PublishedModel:

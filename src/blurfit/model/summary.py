@@ -71,6 +71,11 @@ NOT_LOOKED_FOR = (
     " They assume that nobody is far from all others: such people weigh less in waves than in "
     "maximum likelihood, and waves of labels and counts do not look for them."
 )
+CROWDED = (
+    "Many people seem to be at the {bound} bound of {target}, {value}, as the released mean and "
+    "second moment show. If answers beyond it are possible, they were clipped, the mean is biased "
+    "and all coefficients are too near to 0, which no standard error covers."
+)
 HIDDEN = "Not shown: {names} (too few people to tell from none). Predictions use 0 for them."
 _SCALES = {"logistic": "log-odds", "log": "the logarithm of the mean"}
 
@@ -123,6 +128,8 @@ class Summary:
             notes.append(f"No standard errors: {model.refusal}")
         if model.hidden:
             notes.append(_of_hidden(model))
+        if model.crowded:
+            notes.append(f"Caution: {crowded_in_words(model)}")
         if model.doubt:
             notes.append(f"Caution: {model.doubt}")
         if held and promise.private:
@@ -187,6 +194,12 @@ def facts_of(promise: "Promise", more: str = "") -> tuple[tuple[str, str], ...]:
     return (whom, f"{number}{more}"), ("privacy", promise.numbers), *protects
 
 
+def crowded_in_words(model: "PublishedModel") -> str:
+    """Say which bound of the target clips many people, and what follows."""
+    value = number(getattr(model.aim, str(model.crowded)))
+    return CROWDED.format(bound=model.crowded, target=title_of(model.aim), value=value)
+
+
 def _of_hidden(model: "PublishedModel") -> str:
     """Say which answers hardly anybody gave, and how people who gave them are predicted."""
     called = titles(model.agreement.schema)
@@ -243,10 +256,10 @@ def number(value: float, error: float | None = None) -> str:
     """
     if not math.isfinite(value):
         return str(value)
-    if value == 0 and not error:
-        return "0"
     if error and math.isfinite(error):
         places = 1 - math.floor(math.log10(error))
+    elif value == 0:
+        return "0"
     else:
         places = 2 - math.floor(math.log10(abs(value)))
     rounded = round(value, places)

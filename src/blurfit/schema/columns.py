@@ -44,9 +44,8 @@ LONGEST = 2000
 YES, NO = "yes", "no"
 _COMPARED = re.compile(r"(.+?) ?(<=|>=|!=|=|<|>) ?(.+)")
 _LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")
-_HARMFUL = re.compile(
-    "[\\x00-\\x1f\\x7f-\\x9f\\u2028\\u2029\\u202a-\\u202e\\u2066-\\u2069\\ud800-\\udfff]"
-)
+HARMFUL = "\\x00-\\x1f\\x7f-\\x9f\\u2028\\u2029\\u202a-\\u202e\\u2066-\\u2069\\ud800-\\udfff"
+_HARMFUL = re.compile(f"[{HARMFUL}]")
 
 
 def assign(column: Any, **fields: Any) -> None:

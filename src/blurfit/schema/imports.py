@@ -32,7 +32,7 @@ owner alone, who says which choices there are.
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice, zip_longest
 from pathlib import Path
@@ -75,6 +75,11 @@ _MOST_CHOICES, _ROWS_SEEN = 20, 10_000
 _TRUE = {"yes", "true", "true()", "1"}
 # Far more than any survey has; a workbook within them is read in seconds.
 _MOST_BYTES, _MOST_ROWS, _MOST_COLUMNS = 2**24, 2**16, 2**8
+# Numbers of a record that are blurred, one for each choice of a list; more need too many people.
+_MOST_ENCODED = 5000
+_MOST_LETTERS = (
+    2**24
+)  # of all questions and choices; those of a list count at each of its questions
 
 
 @dataclass(frozen=True)
@@ -176,7 +181,10 @@ def _first_rows(path: Path) -> dict[str, list[Any]]:
         parquet = optional("pyarrow.parquet")
         try:
             with parquet.ParquetFile(path) as file:
+                _refuse_if_wide(path, len(file.schema_arrow.names))
                 first = next(file.iter_batches(batch_size=_ROWS_SEEN), None)
+        except InvalidValueError:
+            raise
         except (OSError, ValueError):
             raise InvalidValueError(
                 "Expected {path_name!r} to be a Parquet file.", path_name=path.name
@@ -186,7 +194,9 @@ def _first_rows(path: Path) -> dict[str, list[Any]]:
             name: ["" if cell is None else cell for cell in cells] for name, cells in found.items()
         }
     with lines_of(path, separator_of(path, len)) as lines:
-        heading, rows = [str(name) for name in next(lines, ())], list(islice(lines, _ROWS_SEEN))
+        heading = [str(name) for name in next(lines, ())]
+        _refuse_if_wide(path, len(heading))
+        rows = list(islice(lines, _ROWS_SEEN))
     if not rows:
         raise InvalidValueError(
             "The table {path_name!r} must have rows below its first, which names its columns.",
@@ -201,6 +211,17 @@ def _first_rows(path: Path) -> dict[str, list[Any]]:
         )
     cells = zip_longest(*rows, fillvalue="")
     return dict(zip(heading, map(list, cells), strict=False))
+
+
+def _refuse_if_wide(path: Path, columns: int) -> None:
+    if columns > _MOST_ENCODED:
+        raise InvalidValueError(
+            "{path_name!r} must have at most {most:,} columns, got {columns:,}. Leave out those "
+            "that are not asked.",
+            path_name=path.name,
+            most=_MOST_ENCODED,
+            columns=columns,
+        )
 
 
 def _wrong_headings(heading: list[str]) -> list[str]:
@@ -249,6 +270,7 @@ def from_table_schema(document: Any, target: str | None = None) -> Imported:
     if isinstance(own, Mapping) and target in (None, own.get("target")):
         return Imported(_read_back(fields, own), ())
     reading = SurveyReader("The Table Schema")
+    _refuse_if_large(reading.source, map(_size_of_field, fields))
     for entry in fields:
         if (column := _column(entry, reading)) is not None:
             reading.columns.append(column)
@@ -277,6 +299,13 @@ def _read_back(fields: list[Any], own: Mapping[str, Any]) -> Schema:
     aim = entries.pop(str(own.get("target")), None)
     rest = {key: value for key, value in own.items() if key != "target"}
     return Schema.from_dict({**rest, "features": list(entries.values()), "target": aim})
+
+
+def _size_of_field(described: Mapping[str, Any]) -> tuple[int, int]:
+    limits = described.get("constraints")
+    enum = limits.get("enum") if isinstance(limits, Mapping) else None
+    lists = [one for one in (enum, described.get("categories")) if isinstance(one, list)]
+    return max([1, *map(len, lists)]), 0  # a document is never longer than what was sent
 
 
 def _column(described: Mapping[str, Any], reading: SurveyReader) -> Feature | None:
@@ -342,6 +371,7 @@ def from_xlsform(path: Path, target: str | None = None) -> Imported:
     form = _Form(f"The form {path.name!r}")
     form.choices = _choices(sheets.get("choices", []))
     form.default = _tag(settings.get("default_language", ""))
+    _refuse_if_large(form.source, [_size(row, form.choices) for row in sheets["survey"]])
     for row in sheets["survey"]:
         form.read(row)
     if form.left_out:
@@ -514,6 +544,36 @@ def _rows(source: str, sheet: Any) -> list[Row]:
             source=source,
         )
     return [row for row in found if row]
+
+
+def _size(row: Row, choices: Mapping[str, list[Row]]) -> tuple[int, int]:
+    """Return how many columns, and how many letters, a row of the survey's sheet makes."""
+    kind, list_name, *_ = [*row.get("type", "").split(), "", ""]
+    chosen = choices.get(list_name, []) if kind in ("select_one", "select_multiple") else []
+    repeats = max(1, len(chosen) if kind == "select_multiple" else 1)
+    letters = sum(len(text) for choice in chosen for text in choice.values())
+    return max(1, len(chosen)), letters + repeats * sum(map(len, row.values()))
+
+
+def _refuse_if_large(source: str, sizes: Iterable[tuple[int, int]]) -> None:
+    """Refuse what would make too much, before any of it is made."""
+    columns, letters = map(sum, zip((0, 0), *sizes, strict=True))
+    if columns > _MOST_ENCODED:
+        raise InvalidValueError(
+            "{source} must make at most {most:,} columns, one for each choice of a list, got "
+            "{columns:,}. Leave questions out, or put choices together.",
+            source=source,
+            most=_MOST_ENCODED,
+            columns=columns,
+        )
+    if letters > _MOST_LETTERS:
+        raise InvalidValueError(
+            "{source} must have at most {most:,} letters, those of a list at each of its "
+            "questions, got {letters:,}. Shorten texts, or leave languages out.",
+            source=source,
+            most=_MOST_LETTERS,
+            letters=letters,
+        )
 
 
 def _choices(rows: list[Row]) -> dict[str, list[Row]]:

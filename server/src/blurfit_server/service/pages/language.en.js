@@ -377,6 +377,8 @@ export default {
   coefficients: "The coefficients",
   "coefficients.words": "The {what} is the intercept plus, for each row, its coefficient times the answer; a yes and a choice count 1. Choices are compared with the first one.",
   "coefficients.shrunk": "Predictions use coefficients that are drawn towards zero where the noise leaves them uncertain.",
+  "crowded.upper": "Caution: many people seem to be at {value}, the upper bound of {target}. If higher answers are possible, they were clipped: the mean is then too low and all coefficients too near to 0, which no interval covers.",
+  "crowded.lower": "Caution: many people seem to be at {value}, the lower bound of {target}. If lower answers are possible, they were clipped: the mean is then too high and all coefficients too near to 0, which no interval covers.",
   "coefficients.hidden": "Not shown: {names} (too few people to tell from none). Predictions use 0 for them.",
   intercept: "(intercept)",
   "column.coefficient": "coefficient",
