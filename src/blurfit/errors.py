@@ -102,6 +102,10 @@ class NotPrivateWarning(UserWarning):
     """What is being done does not keep the promise that it states; the message says why."""
 
 
+class AdviceWarning(UserWarning):
+    """What is being done is allowed, and perhaps not meant; the message says why."""
+
+
 def finite(**values: Any) -> None:
     """Refuse what is not a finite real number (so NaN, infinities, strings, booleans)."""
     for name, value in values.items():

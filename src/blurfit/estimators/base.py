@@ -21,9 +21,16 @@ from sklearn.base import (  # type: ignore[import-untyped]
 )
 from sklearn.utils.multiclass import check_classification_targets  # type: ignore[import-untyped]
 
+from blurfit.agreement.statement import weak_terms
 from blurfit.budget import Expense, open_in, refuse_elsewhere, spend
 from blurfit.data import AnyArray, FloatArray
-from blurfit.errors import InvalidValueError, NotPrivateWarning, positive
+from blurfit.errors import (
+    AdviceWarning,
+    InvalidValueError,
+    NotPrivateWarning,
+    inside_unit_interval,
+    positive,
+)
 from blurfit.estimators.people import People
 from blurfit.estimators.rows import (
     bounded_columns,
@@ -39,6 +46,7 @@ from blurfit.estimators.rows import (
 )
 from blurfit.model.model import PublishedModel, predicted
 from blurfit.model.release import PublishedMoments
+from blurfit.model.summary import crowded_in_words
 from blurfit.schema.columns import Binary, Categorical, Feature, Numeric, Question
 from blurfit.schema.formulas import target_of
 from blurfit.schema.schema import Schema
@@ -236,6 +244,9 @@ class PerturbationEstimator(BaseEstimator):  # type: ignore[misc]
         self.model_: Any = models if len(models) > 1 else models[0]
         for caveat in caveats:
             warn_caller(caveat)
+        for model in models:
+            if getattr(model, "crowded", None):
+                warn_caller(crowded_in_words(model), AdviceWarning)
         return models
 
     def _admit(self, values: AnyArray, columns: tuple[Feature, ...]) -> None:
@@ -243,6 +254,10 @@ class PerturbationEstimator(BaseEstimator):  # type: ignore[misc]
         schema refuses, and a seed for contributors.
         """
         refuse_elsewhere(getattr(self, _SENT_FROM, None))
+        positive(epsilon=self.epsilon)
+        inside_unit_interval(delta=self.delta)
+        for weakness in weak_terms(self.epsilon, self.delta, len(values), "the number of rows"):
+            warn_caller(weakness, AdviceWarning)
         for place, column in enumerate(columns):
             refuse_outside(values[:, place], column)
         if self.per_record and self.random_state is not None:
@@ -319,12 +334,12 @@ def free_name(given: object, taken: Sequence[str]) -> str:
     return name
 
 
-def warn_caller(caveat: str) -> None:
+def warn_caller(caveat: str, kind: type[Warning] = NotPrivateWarning) -> None:
     """Warn where `fit` was called, however many functions of this room lie in between."""
     frame, level, room = sys._getframe(1), 2, __name__.rpartition(".")[0]
     while frame.f_back is not None and frame.f_globals["__name__"].startswith(room):
         frame, level = frame.f_back, level + 1
-    warnings.warn(caveat, NotPrivateWarning, stacklevel=level)
+    warnings.warn(caveat, kind, stacklevel=level)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -39,6 +39,7 @@ from blurfit.learning.shrinkage import linear_bayes
 from blurfit.learning.sums import Submodel
 from blurfit.learning.wave_inference import Collected, unseen, wave_estimates
 from blurfit.learning.waves import WaveSums, learn_wave, learns_mean, next_map, on_curve
+from blurfit.model.fitting import crowded_bound
 from blurfit.model.model import Link, PublishedModel, WaveShare
 from blurfit.model.release import PublishedMoments
 from blurfit.schema.schema import units
@@ -217,6 +218,7 @@ def _model(course: Course) -> PublishedModel:
         inference=inference,
         refusal=refusal,
         doubt=None if held else _doubt(course),
+        crowded=crowded_bound(releases[0].joint, schema.target),
         software=releases[-1].software,
         caveats=tuple(dict.fromkeys(one for release in releases for one in release.caveats)),
         held=held,

@@ -347,7 +347,6 @@ class ModelDocument(PublishedDocument, frozen=True, kw_only=True, forbid_unknown
     format: Literal["blurfit-model"]
     waves: tuple[WaveShare, ...]
     models: int
-    public_rows: Literal[0]
     target: str
     features: tuple[str, ...]
     references: dict[Line, Line]
@@ -361,12 +360,13 @@ class ModelDocument(PublishedDocument, frozen=True, kw_only=True, forbid_unknown
     refusal: Line | None
     doubt: Line | None
     hidden: tuple[Line, ...]
+    crowded: Literal["lower", "upper"] | None
 
 
 # What a model and its document call alike.
 _SAME = (
     *("waves", "models", "target", "features", "references", "link", "curve"),
-    *("method", "refusal", "doubt", "hidden"),
+    *("method", "refusal", "doubt", "hidden", "crowded"),
 )
 
 
@@ -400,6 +400,7 @@ class PublishedModel(PublishedFile, ModelQuestions):
     doubt: str | None = None  # that two waves disagree by more than chance, where they do
     waves: tuple[WaveShare, ...] = ()  # of a plan; each contributor is in one alone
     hidden: tuple[str, ...] = ()  # columns of answers that hardly anybody gave: coefficients of 0
+    crowded: Literal["lower", "upper"] | None = None  # the target's bound that clips many people
     signatures: tuple[Signature, ...] = ()
 
     def __post_init__(self) -> None:
@@ -632,7 +633,6 @@ class PublishedModel(PublishedFile, ModelQuestions):
         same = msgspec.to_builtins({name: getattr(self, name) for name in _SAME}, enc_hook=float)
         return {
             **same,
-            "public_rows": 0,
             "columns": [INTERCEPT, *self.columns],
             "weights": dict(zip(self.outputs, self.weights.tolist(), strict=True)),
             "coefficients": {one: self.coefficients_of(one).by_name() for one in self.outputs},

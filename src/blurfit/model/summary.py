@@ -38,15 +38,20 @@ if TYPE_CHECKING:
 
 WIDTH = 110  # of a line of text
 
-# All of ASCII's punctuation, but for what stands in numbers; a point in a word could make a link.
-_MARKS = re.compile(r"[!-+/:-@\[-`{-~]|(?<=[^\W\d])\.")
+# What makes markup anywhere, in a line, or at its beginning; a point in a word could make a link.
+_MARKS = re.compile(
+    r"[#$&*<>@\[\\\]^`{|}]|(?<! )~|~(?! )|:(?=/)|(?<=[^\W\d])\.(?=\w)|(?<!\w)_|_(?!\w)"
+    r"|^[-+=](?=\s|$)|^=+$"
+)
 
 
 def plain(text: str) -> str:
     r"""Text as one line in which Markdown finds nothing to interpret.
 
     >>> print(plain("-1,234.5 ![x](www.example.org)"))
-    -1,234.5 \!\[x\]\(www\.example\.org\)
+    -1,234.5 !\[x\](www\.example\.org)
+    >>> print(plain("What is it worth? (An example.)"))
+    What is it worth? (An example.)
     """
     return _MARKS.sub(r"\\\g<0>", " ".join(text.split()))
 
@@ -70,6 +75,11 @@ CURVE = "Coefficients are on the scale of {scale}. Errors {robust} that the mode
 NOT_LOOKED_FOR = (
     " They assume that nobody is far from all others: such people weigh less in waves than in "
     "maximum likelihood, and waves of labels and counts do not look for them."
+)
+CROWDED = (
+    "Many people seem to be at the {bound} bound of {target}, {value}, as the released mean and "
+    "second moment show. If answers beyond it are possible, they were clipped, the mean is biased "
+    "and all coefficients are too near to 0, which no standard error covers."
 )
 HIDDEN = "Not shown: {names} (too few people to tell from none). Predictions use 0 for them."
 _SCALES = {"logistic": "log-odds", "log": "the logarithm of the mean"}
@@ -123,6 +133,8 @@ class Summary:
             notes.append(f"No standard errors: {model.refusal}")
         if model.hidden:
             notes.append(_of_hidden(model))
+        if model.crowded:
+            notes.append(f"Caution: {crowded_in_words(model)}")
         if model.doubt:
             notes.append(f"Caution: {model.doubt}")
         if held and promise.private:
@@ -185,6 +197,12 @@ def facts_of(promise: "Promise", more: str = "") -> tuple[tuple[str, str], ...]:
     number, whom = promise.counted.split(" ")
     protects = [("protects", promise.protects)] if promise.private else []
     return (whom, f"{number}{more}"), ("privacy", promise.numbers), *protects
+
+
+def crowded_in_words(model: "PublishedModel") -> str:
+    """Say which bound of the target clips many people, and what follows."""
+    value = number(getattr(model.aim, str(model.crowded)))
+    return CROWDED.format(bound=model.crowded, target=title_of(model.aim), value=value)
 
 
 def _of_hidden(model: "PublishedModel") -> str:

@@ -176,12 +176,18 @@ function coefficients(model, output, estimates) {
       h("tbody", rows),
     ),
     model.hidden.length ? h("p.hint", { id: "hidden" }, t("coefficients.hidden", { names: hiddenOf(model) })) : null,
+    model.crowded ? h("p.note.some", { id: "crowded" }, crowdedOf(model)) : null,
     model.doubt ? h("p.note.some", model.doubt) : null,
     hasErrors && !inferenceOf(model, output).uneven ? h("p.hint", t(assumed)) : null,
   ];
 }
 
 const hiddenOf = (model) => model.hidden.map((name) => calledOf(model, { name })).join(", ");
+
+function crowdedOf(model) {
+  const aim = aimOf(model);
+  return t(`crowded.${model.crowded}`, { target: titleOf(aim), value: measured(aim, aim[model.crowded], 3) });
+}
 
 function calledOf(model, { name }) {
   const feature = featuresOf(model).find((one) => columnsFor(one).includes(name));
