@@ -351,7 +351,6 @@ class ModelDocument(PublishedDocument, frozen=True, kw_only=True, forbid_unknown
     format: Literal["blurfit-model"]
     waves: tuple[WaveShare, ...]
     models: int
-    public_rows: Literal[0]
     target: str
     features: tuple[str, ...]
     references: dict[Line, Line]
@@ -708,7 +707,6 @@ class PublishedModel(PublishedFile, ModelQuestions):
         same = msgspec.to_builtins({name: getattr(self, name) for name in _SAME}, enc_hook=float)
         return {
             **same,
-            "public_rows": 0,
             "columns": [INTERCEPT, *self.columns],
             "weights": dict(zip(self.outputs, self.weights.tolist(), strict=True)),
             "coefficients": {one: self.coefficients_of(one).by_name() for one in self.outputs},

@@ -55,7 +55,7 @@ export function waveList(agreement, { plan, status, taught }) {
 
 const FIELDS = [
   "format", "version", "rule", "schema", "task", "waves", "epsilon", "delta", "quorum", "colluders",
-  "neighbours", "local_epsilon", "local_delta", "databases", "weights", "calibration", "grid",
+  "neighbours", "local_epsilon", "local_delta", "databases", "weights", "calibration", "step",
   "fingerprint",
 ];
 const LATER = ["admission", "database_noise", "diaries", "signing_keys"]; // left out by default
@@ -124,7 +124,7 @@ function verifyTerms(plan, agreement, place) {
   demand(neighbours === plan.neighbours, "neighbours", neighbours);
   verifyLocal(plan, calibration);
   if (place === 0) {
-    for (const name of ["weights", "calibration", "grid"]) {
+    for (const name of ["weights", "calibration", "step"]) {
       demand(canonical(agreement[name]) === canonical(plan[name]), `${name} of the first wave`, "others");
     }
   }
