@@ -302,6 +302,11 @@ PATIENCE = 60.0  # seconds after which a service that does not answer is given u
 MOST_BYTES = 2**28  # of an answer: the moments of thousands of columns
 SECONDS_FOR_AN_ANSWER = 30.0  # from the first byte to the last, unless there is more patience
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 10.0
+SILENT = "Is the service running, and is the address right?"
+UNTRUSTED = (
+    "This machine does not trust its certificate. If an authority of your own signed it, name the "
+    "authority's file in the environment variable SSL_CERT_FILE."
+)
 
 
 class Closeable(ABC):
@@ -400,13 +405,16 @@ class Exchange(Closeable):
                     raise failure
                 wait = _seconds(answer.headers.get("retry-after"))
             except httpx.TransportError as error:
+                is_untrusted = "CERTIFICATE_VERIFY_FAILED" in str(error)
                 failure = ServiceError(
-                    "Expected an answer from {url}, and got {name}: {error}. "
-                    "Is the service running, and is the address right?",
+                    "Expected an answer from {url}, and got {name}: {error}. {remedy}",
                     url=self.url,
                     name=type(error).__name__,
                     error=Quote(str(error)),
+                    remedy=UNTRUSTED if is_untrusted else SILENT,
                 )
+                if is_untrusted:
+                    raise failure from error
             # Spread out, so that not everyone who was sent away comes back at the same moment.
             wait = max(wait, pause * (0.5 + randomness.below(1000) / 1000))
             if time.monotonic() + wait > deadline:

@@ -202,7 +202,11 @@ def test_hospitals_blur_and_somebody_learns(blurfit, agreed_learn) -> None:
         *("--out", "again.json", "--moments", "moments.json"),
     )
     model = PublishedModel.load(blurfit.folder / "again.json")
-    assert again.stdout == f"{model.summary()}\n\nWrote again.json and moments.json.\n"
+    record = f"{agreed_learn.fingerprint[:12]}.release.json"
+    assert (blurfit.folder / "lake" / record).exists()
+    assert again.stdout.startswith(f"{model.summary()}\n\nThe release is recorded beside the files")
+    assert f"in {record}. Keep it there" in again.stdout
+    assert again.stdout.endswith("\n\nWrote again.json and moments.json.\n")
     moments = PublishedMoments.load(blurfit.folder / "moments.json")
     assert moments.fit().to_json() == model.to_json()
     first, second = (blurfit.folder / name for name in ("model.json", "again.json"))

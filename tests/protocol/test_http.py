@@ -155,6 +155,13 @@ def test_who_never_answers_is_given_up_after_the_patience_and_named(clock) -> No
     assert len(network.requests) == len(clock.waits) + 1
 
 
+def test_a_certificate_that_is_not_trusted_is_said_at_once_with_what_to_set(clock) -> None:
+    network = Network(httpx.ConnectError("[SSL: CERTIFICATE_VERIFY_FAILED] self-signed"))
+    with over(network, clock) as service, pytest.raises(ServiceError, match="SSL_CERT_FILE"):
+        service.get("/x")
+    assert not clock.waits
+
+
 # ---- refusals
 
 

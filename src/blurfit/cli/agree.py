@@ -268,8 +268,7 @@ def init(
         from_: What exists already: a table of people (.csv, .xlsx, .parquet), an XLSForm (.xlsx), a
             Table Schema or a Data Package (.json).
         target: With --from: the question to predict.
-        bounds (NAME LOWEST HIGHEST): With --from a table: what a number can be, known before anyone
-            answers.
+        bounds (NAME LOWEST HIGHEST): With --from: what a number can be, known beforehand.
         levels (NAME A,B,…): With --from a table: all choices that a question has.
     """
     schema, people = folder / "schema.toml", folder / "people.csv"
@@ -315,11 +314,17 @@ def _from_existing(
     bounds: dict[str, tuple[float, float]],
     levels: dict[str, str],
 ) -> Answer:
-    from blurfit.schema.imports import from_table_schema, from_xlsform, is_xlsform, to_toml
+    from blurfit.schema.imports import from_table_schema, to_toml
+    from blurfit.schema.xlsforms import from_xlsform, is_xlsform
 
     kind = source.suffix.lower()
-    if kind in (".xlsx", ".xlsm") and is_xlsform(source):
-        found = from_xlsform(source, target)
+    is_form = kind in (".xlsx", ".xlsm") and is_xlsform(source)
+    if levels and (is_form or kind == ".json"):
+        raise InvalidValueError(
+            f"`--levels` cannot be combined with {source.name!r}, which says which choices it has."
+        )
+    if is_form:
+        found = from_xlsform(source, target, bounds=bounds)
     elif kind == ".json":
         try:
             document = json.loads(source.read_bytes())
@@ -327,7 +332,7 @@ def _from_existing(
             raise InvalidValueError(
                 f"Expected {str(source)!r} to be a Table Schema in JSON: {error}."
             ) from error
-        found = from_table_schema(document, target)
+        found = from_table_schema(document, target, bounds)
     else:
         found = _from_table(source, target, bounds, levels)
     schema.parent.mkdir(parents=True, exist_ok=True)
@@ -356,7 +361,8 @@ def _from_table(
     from blurfit.schema.columns import About
     from blurfit.schema.imports import SurveyReader, TableGlance
 
-    glance, reading = TableGlance.at(source), SurveyReader(f"The table {source.name!r}")
+    glance = TableGlance.at(source)
+    reading = SurveyReader(f"The table {source.name!r}", bounds=dict(bounds))
     talks = sys.stdin.isatty()
     if talks:
         click.echo(
@@ -375,7 +381,7 @@ def _from_table(
         if kind == "yes or no":
             reading.columns.append(bf.Binary(name, unsaid))
         elif kind in ("number", "identifier", "date") or name in bounds:
-            found = bounds.get(name) or (_ask_bounds(name) if talks else None)
+            found = reading.bounds.pop(name, None) or (_ask_bounds(name) if talks else None)
             if found is not None:
                 reading.columns.append(bf.Numeric(name, *found, optional=unsaid))
             elif not talks:

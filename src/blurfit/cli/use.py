@@ -60,6 +60,7 @@ def learn(
     from blurfit.files.engines import Cluster, Threads
     from blurfit.files.learn import release_files
     from blurfit.model.release import OF_EXITS
+    from blurfit.release_record import receipt_name
 
     if scheduler is not None and engine != "dask":
         raise InvalidValueError("Expected --engine dask with --scheduler.")
@@ -88,17 +89,25 @@ def learn(
         course = course.then(bf.PublishedMoments.from_json(found.moments))
         step = after_wave(course, plan, (*release, moments or Path("MOMENTS")))
     if agreed.sums_alone:
-        words = f"Wrote {moments}: sums, and no model yet. {OF_EXITS}"
+        recorded = RECORDED.format(receipt_name(agreed.fingerprint))
+        words = f"Wrote {moments}: sums, and no model yet. {OF_EXITS}\n{recorded}"
         if course is None:
             step = f"`blurfit fit {moments}`."
         elif len(course.releases) == len(course.plan):
             shown = "".join(f" --release {one}" for one in release)
             step = f"`blurfit fit {moments} --plan {plan}{shown}`."
         return common.Answer({"moments": str(moments), "model": None}, words, step)
+    told = [RECORDED.format(receipt_name(agreed.fingerprint))]
     if course is None:
         model = bf.PublishedModel.from_json(found.text())
-        return shown_model(model, out, moments, after_learning(out, moments))
-    return shown_model(course.model(), out, moments, step)
+        return shown_model(model, out, moments, after_learning(out, moments), told)
+    return shown_model(course.model(), out, moments, step, told)
+
+
+RECORDED = (
+    "The release is recorded beside the files, in {}. Keep it there: it makes the same files give "
+    "the same model again, and others be refused."
+)
 
 
 def after_wave(course: "Course", plan: Path | None, releases: tuple[Path, ...]) -> str:

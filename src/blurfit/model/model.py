@@ -359,7 +359,6 @@ class ModelDocument(PublishedDocument, frozen=True, kw_only=True, forbid_unknown
     waves: tuple[WaveShare, ...]
     models: int
     releases: int
-    public_rows: Literal[0]
     target: str
     features: tuple[str, ...]
     references: dict[Line, Line]
@@ -647,7 +646,6 @@ class PublishedModel(PublishedFile, ModelQuestions):
         same = msgspec.to_builtins({name: getattr(self, name) for name in _SAME}, enc_hook=float)
         return {
             **same,
-            "public_rows": 0,
             "columns": [INTERCEPT, *self.columns],
             "weights": dict(zip(self.outputs, self.weights.tolist(), strict=True)),
             "coefficients": {one: self.coefficients_of(one).by_name() for one in self.outputs},

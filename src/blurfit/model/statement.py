@@ -215,7 +215,8 @@ def _waves(model: Published, plan: str) -> str:
             "This promise is for one of them. Where every row is in all of them, as in a fit, they "
             "reveal more together than each by itself: what they keep in all is stated with the "
             "model that was learned from them. Only where each row is in one of them, by a rule "
-            "that does not look at answers, does it hold for everything that is published under the plan."
+            "that does not look at answers, does it hold for everything that is published under "
+            "the plan."
         )
     waves = model.waves if isinstance(model, PublishedModel) else ()
     groups = [(one.quorum, one.honest) for one in waves]

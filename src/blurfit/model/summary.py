@@ -38,15 +38,20 @@ if TYPE_CHECKING:
 
 WIDTH = 110  # of a line of text
 
-# All of ASCII's punctuation, but for what stands in numbers; a point in a word could make a link.
-_MARKS = re.compile(r"[!-+/:-@\[-`{-~]|(?<=[^\W\d])\.")
+# What makes markup anywhere, in a line, or at its beginning; a point in a word could make a link.
+_MARKS = re.compile(
+    r"[#$&*<>@\[\\\]^`{|}]|(?<! )~|~(?! )|:(?=/)|(?<=[^\W\d])\.(?=\w)|(?<!\w)_|_(?!\w)"
+    r"|^[-+=](?=\s|$)|^=+$"
+)
 
 
 def plain(text: str) -> str:
     r"""Text as one line in which Markdown finds nothing to interpret.
 
     >>> print(plain("-1,234.5 ![x](www.example.org)"))
-    -1,234.5 \!\[x\]\(www\.example\.org\)
+    -1,234.5 !\[x\](www\.example\.org)
+    >>> print(plain("What is it worth? (An example.)"))
+    What is it worth? (An example.)
     """
     return _MARKS.sub(r"\\\g<0>", " ".join(text.split()))
 

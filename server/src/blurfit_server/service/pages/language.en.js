@@ -32,6 +32,8 @@ export default {
   target: "{title} above {above}",
   people: "people",
   submissions: "submissions",
+  "counted.about": "about {count}",
+  "counted.rounded": "Counts are rounded, so that no single arrival shows.",
   countBelow: "{count} of at least {quorum} {what}",
   count: "{count} {what}; at least {quorum} are needed",
   // the top of a survey
@@ -82,7 +84,9 @@ export default {
   "invitation.needed": "You need an invitation.",
   "invitation.needed.how": "Open the link that you were sent: your invitation stands behind its # sign.",
   "invitation.used": "This link has been used.",
-  "invitation.used.how": "Each link works once, for one person. If it was not you who used it, ask whoever sent it for another. (A link that is incomplete, or for another survey, looks the same.)",
+  "invitation.used.how": "Each link works once, for one person. If it was not you who used it, ask whoever sent it for another. (A link for another survey looks the same.)",
+  "invitation.broken": "This link is not complete.",
+  "invitation.broken.how": "Part of it is missing, as when a link is broken into two lines. Copy all of it, or ask whoever sent it.",
   "invitation.half": "This link has only one of two invitations.",
   "invitation.half.how": "Two databases collect, and a link needs an invitation from each. Ask whoever sent it for one made with both (blurfit invite --both, or “The other database’s invitations” on the administration page).",
   // the form
