@@ -305,7 +305,7 @@ class MomentPerturbation(MomentEstimator):
         self.moments_ = course.releases[0]
         model = course.model()
         self.agreement_ = model.agreement
-        self.guarantee_ = FitGuarantee.of(model, len(self.releases_))
+        self.guarantee_ = FitGuarantee.of(model)
         return [model]
 
     def _course(

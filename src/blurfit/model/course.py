@@ -224,6 +224,7 @@ def _model(course: Course) -> PublishedModel:
         software=releases[-1].software,
         caveats=tuple(dict.fromkeys(one for release in releases for one in release.caveats)),
         held=held,
+        releases=len(releases) if whole else 1,
         waves=() if whole else tuple(WaveShare.of(one.count, one.agreement) for one in releases),
     )
 

@@ -84,6 +84,7 @@ class PublishedFile(ABC):
     caveats: tuple[str, ...]  # why nothing is promised, where that is so
     held: bool  # whether somebody held the rows that it was made of, as in `fit(X, y)`
     models: int = 1  # of one fit, which share the promise
+    releases: int = 1  # of the same rows, all of which the promise covers
     signatures: tuple[Signature, ...]  # of the file without them, by the agreement's keys
 
     @abstractmethod
@@ -116,6 +117,16 @@ class PublishedFile(ABC):
     def fingerprint(self) -> str:
         """The fingerprint of the agreement that it was collected under."""
         return self.agreement.fingerprint
+
+    @property
+    def origin(self) -> tuple[str, int]:
+        """The fingerprint of the fit that it is of, and how many releases of the same rows that fit
+        made; of what people sent, or of one release, its own and 1.
+        """
+        wave = self.agreement.wave
+        if self.held and wave is not None:
+            return wave.plan, len(wave.people)
+        return self.fingerprint, self.releases
 
     @property
     def admission(self) -> Admission | None:
@@ -351,6 +362,7 @@ class ModelDocument(PublishedDocument, frozen=True, kw_only=True, forbid_unknown
     format: Literal["blurfit-model"]
     waves: tuple[WaveShare, ...]
     models: int
+    releases: int
     target: str
     features: tuple[str, ...]
     references: dict[Line, Line]
@@ -371,7 +383,7 @@ class ModelDocument(PublishedDocument, frozen=True, kw_only=True, forbid_unknown
 
 # What a model and its document call alike.
 _SAME = (
-    *("waves", "models", "target", "features", "references", "link", "curve"),
+    *("waves", "models", "releases", "target", "features", "references", "link", "curve"),
     *("method", "refusal", "transform", "fixed", "doubt", "hidden", "crowded"),
 )
 
@@ -405,6 +417,7 @@ class PublishedModel(PublishedFile, ModelQuestions):
     models: int = 1
     transform: Mapping[str, Any] | None = None  # of the last wave, if errors are its own
     fixed: tuple[int, ...] = ()  # places of its coefficients that noise hides
+    releases: int = 1
     doubt: str | None = None  # that two waves disagree by more than chance, where they do
     waves: tuple[WaveShare, ...] = ()  # of a plan; each contributor is in one alone
     hidden: tuple[str, ...] = ()  # columns of answers that hardly anybody gave: coefficients of 0
@@ -413,7 +426,7 @@ class PublishedModel(PublishedFile, ModelQuestions):
 
     def __post_init__(self) -> None:
         self._require_quorum()
-        whole(models=self.models)
+        whole(models=self.models, releases=self.releases)
         if len(set(self.features)) < len(self.features):
             raise InvalidValueError(
                 "Expected features, each of them once, and got {features}.",
