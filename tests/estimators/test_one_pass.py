@@ -9,15 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from blurfit.agreement.mechanisms import wave_form
 from blurfit.estimators import blocks, passes
 from blurfit.estimators.blocks import add_products, reaches_all, symmetric
 from blurfit.estimators.passes import Rows
 from blurfit.estimators.people import People, one_of_each
 from blurfit.schema.schema import Binary, Categorical, Numeric, Schema
 from blurfit.schema.schema import values as encoded_values
+from blurfit.theory.forms import WaveForm
 from blurfit.theory.maps import (
-    GaugeMap,
     LogisticNewton,
     NewtonMap,
     PoissonNewton,
@@ -144,8 +143,6 @@ def a_map(kind: str, p: int, radius: float):
     white = Whitening(generator.uniform(-0.2, 0.2, p), matrix, beta, 0.1)
     if kind == "residual":
         return ResidualMap(white, radius=radius, scale=0.4, bound=1.5)
-    if kind == "gauge":
-        return GaugeMap(white, 0.4, [0.5, 1.0, 1.5, 3.0], [0.3, 1.0, 9.0], joint=p % 2 == 0)
     loss = LogisticNewton() if kind == "label" else PoissonNewton.of(5.0, 2.0, 3.0)
     return NewtonMap(white, loss, radius=radius, robust=kind == "label")
 
@@ -157,11 +154,11 @@ def sent(chart, rows: Rows) -> np.ndarray:
     names = [column.name for column in columns]
     v = encoded_values(Schema(columns, Numeric("y", -1, 1)), table, names)
     kept = tuple(range(v.shape[1]))[: chart.whitening.dimension]
-    form = wave_form(chart, tuple(f"v{i}" for i in range(v.shape[1] + 1)), kept)
+    form = WaveForm(chart, tuple(f"v{i}" for i in range(v.shape[1] + 1)), kept)
     return form, form.products(np.column_stack([v, rows.targets[:, 0]])).sum(axis=0)
 
 
-@pytest.mark.parametrize("kind", ["residual", "gauge", "label", "count"])
+@pytest.mark.parametrize("kind", ["residual", "label", "count"])
 @pytest.mark.parametrize("outside", [False, True])
 @pytest.mark.parametrize("radius", [1.2, 50.0])
 @pytest.mark.parametrize(("rows", "p"), [(9000, 5), (600, 150)])
@@ -183,7 +180,7 @@ def test_later_waves_are_the_sum_of_what_each_row_sends(kind, outside, radius, r
     assert table.joint.gram.shape == (p, p)  # now it is known what is inside
     assert table.inside is not outside
     assert table.folded(chart) == (not outside and kind in ("residual", "label"))
-    assert reaches_all(chart) == (kind != "gauge" and radius == 50)
+    assert reaches_all(chart) == (radius == 50)
     found.append(table.sums(form))
     found.append(Rows(np.asfortranarray(values), target, columns, inside=not outside).sums(form))
     for one in found:
@@ -203,7 +200,7 @@ def test_levels_are_whitened_where_they_are() -> None:
     table |= {"b": values[:, 1], "c": values[:, 2]}
     v = encoded_values(Schema(columns, Numeric("y", -1, 1)), table, ["a", "b", "c"])
     for radius in (1.2, 50.0):
-        form = wave_form(a_map("residual", 4, radius), tuple("xyzbct"), (0, 1, 3, 4))
+        form = WaveForm(a_map("residual", 4, radius), tuple("xyzbct"), (0, 1, 3, 4))
         assert len(rows.joint.total) == 5
         assert not rows.folded(form.chart)
         expected = form.products(np.column_stack([v, target])).sum(axis=0)
@@ -215,7 +212,7 @@ def test_one_record_stays_in_the_ball_where_every_weight_is_known_to_be_one() ->
     chart = a_map("residual", 5, 1.0)
     white = chart.whitening
     farthest = np.linalg.norm(np.abs(white.matrix) @ (1 + np.abs(white.mean))) / np.sqrt(5)
-    form = wave_form(replace(chart, radius=float(farthest)), tuple("abcdet"), (0, 1, 2, 3, 4))
+    form = WaveForm(replace(chart, radius=float(farthest)), tuple("abcdet"), (0, 1, 2, 3, 4))
     assert reaches_all(form.chart)
     assert not reaches_all(replace(chart, radius=float(farthest) * (1 - 1e-6)))
     columns = [Numeric(name, 3, 7) for name in "abcde"]
@@ -247,7 +244,7 @@ def test_squares_are_of_one_of_each_k_rows_or_people(kind, stride) -> None:
     values, y = generator.uniform(-1, 1, (500, 3)), generator.uniform(-1, 1, (500, 1))
     target = np.sign(y) if kind == "label" else y
     chart = replace(a_map(kind, 3, 1.2), robust=True, stride=stride)
-    form = wave_form(chart, ("x0", "x1", "x2", "y"), (0, 1, 2))
+    form = WaveForm(chart, ("x0", "x1", "x2", "y"), (0, 1, 2))
     columns = [Numeric(f"x{place}", -1, 1) for place in range(3)]
     rows = np.column_stack([values, target])
     sent, squares = form.products(rows), 10  # of three columns and the constant
@@ -269,7 +266,7 @@ def test_rows_with_weights_keep_them_where_every_record_is_reached() -> None:
     values, target = generator.uniform(-1, 1, (300, 5)), generator.uniform(-1, 1, (300, 1))
     scales, columns = generator.uniform(0, 1, 300), [Numeric(name, -1, 1) for name in "abcde"]
     rows = Rows(values, target, columns, scales=scales)
-    form = wave_form(a_map("residual", 5, 50.0), tuple("abcdet"), (0, 1, 2, 3, 4))
+    form = WaveForm(a_map("residual", 5, 50.0), tuple("abcdet"), (0, 1, 2, 3, 4))
     assert reaches_all(form.chart)
     assert rows.joint.gram.shape == (5, 5)
     expected = scales @ form.products(np.column_stack([values, target]))
@@ -293,7 +290,7 @@ def a_form(p: int, radius: float = 1.0, *, robust: bool = False, kind: str = "re
     chart = a_map(kind, p, radius)
     white = replace(chart.whitening, matrix=1.12 * chart.whitening.matrix)  # ‖f‖/√p near 1
     chart = replace(chart, whitening=white, **({"robust": robust} if kind == "residual" else {}))
-    return wave_form(chart, tuple(f"v{i}" for i in range(p + 1)), tuple(range(p)))
+    return WaveForm(chart, tuple(f"v{i}" for i in range(p + 1)), tuple(range(p)))
 
 
 @pytest.mark.parametrize("lower", [0.0, -0.5, 100.0])
@@ -362,32 +359,8 @@ def test_products_are_not_taken_as_known_where_most_rows_are_cut() -> None:
     assert not huge._knows_products(form, table.lengths(form))
 
 
-@pytest.mark.parametrize("stride", [1, 2, 3])
-def test_rows_at_the_end_of_a_bin_are_where_double_precision_puts_them(stride) -> None:
-    """Single precision cannot tell, and no other row may decide."""
-    p, table = 70, many(600, 70)
-    some, form = table.every(stride), a_form(p, kind="gauge")
-    _, v = next(some.blocks(slice(0, 100), folded=False))
-    size = np.linalg.norm(form.chart.whitening.features(v[7])) / np.sqrt(p)
-    assert np.abs(some.lengths(form).sizes[7] / np.sqrt(p) - size) > 0
-    for end in (size, np.nextafter(size, 0), np.nextafter(size, 9), size + 1e-9, size - 1e-9):
-        at_end = replace(form, chart=replace(form.chart, features=np.array([0.1, end, 9.0])))
-        near = np.abs(size - end) < 1e-12
-        plain = blocks.Whitened(at_end, some, blocks.Linear(at_end, some, False))
-        for rows, block in some.blocks(slice(None), folded=False):
-            plain.add(block, some.targets[rows, 0], None, None)
-        apart = np.abs(some.sums(at_end) - plain.counts).max()
-        assert apart <= near  # where the last bit decides, another product may have another
-    for other in (0, 599):  # whether others are there, and what they are, changes no bin
-        values = table.values.copy()
-        values[other] = 0.0
-        one = Rows(values, table.targets, table.columns).every(stride)
-        differ = one.sums(at_end) - some.sums(at_end)
-        assert np.abs(differ).sum() <= 4
-
-
-def test_lengths_are_found_once_for_a_gauge_and_the_wave_after_it(monkeypatch) -> None:
-    """Unless the gauge reads few rows; and another whitening is another length."""
+def test_lengths_are_found_once_for_each_whitening(monkeypatch) -> None:
+    """Also by a wave that reads half of the rows; another whitening is another length."""
     p, table, calls = 70, many(600, 70), []
     found = blocks.Screen.__call__
     monkeypatch.setattr(
@@ -395,18 +368,16 @@ def test_lengths_are_found_once_for_a_gauge_and_the_wave_after_it(monkeypatch) -
         "__call__",
         lambda self, block: calls.append(len(block)) or found(self, block),
     )
-    gauge, wave = a_form(p, kind="gauge"), a_form(p, 1.2)
+    wave = a_form(p, 1.2)
     assert table.joint.gram.shape == (p, p)
-    assert table.every(2).sums(gauge).sum() == 300
+    table.every(2).sums(wave)
     table.sums(wave)
     assert sum(calls) == 600
-    assert table.every(3).sums(gauge).sum() == 200
-    assert sum(calls) == 800
     assert replace(table, values=table.values / 2).known_lengths is None
     assert replace(table.every(2), values=table.values[:300]).source is None
     other = replace(wave.chart.whitening, mean=wave.chart.whitening.mean + 0.01)
     table.sums(replace(wave, chart=replace(wave.chart, whitening=other)))
-    assert sum(calls) == 1400
+    assert sum(calls) == 1200
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -26,7 +26,7 @@ from blurfit.estimators.people import People
 from blurfit.estimators.rows import records
 from blurfit.schema.columns import Binary, Categorical, Feature
 from blurfit.theory.forms import WaveForm
-from blurfit.theory.maps import Announced, GaugeMap, NewtonMap, PoissonNewton, ResidualMap
+from blurfit.theory.maps import NewtonMap, PoissonNewton, ResidualMap, WaveMap
 
 if TYPE_CHECKING:
     from blurfit.estimators.passes import Rows
@@ -188,7 +188,7 @@ def encoded(values: AnyArray, column: Feature) -> FloatArray:
     return np.asarray(column.scale(values)).reshape(len(values), -1)
 
 
-def squares_beside(chart: Announced, rows: "Rows") -> bool:
+def squares_beside(chart: WaveMap, rows: "Rows") -> bool:
     """Tell whether squares are added in the same pass: all rows send them, each for itself."""
     all_rows = getattr(chart, "stride", 1) == 1 and rows.people is None
     return chart.robust and all_rows and (isinstance(chart, NewtonMap) or rows.alike)
@@ -227,19 +227,19 @@ def symmetric(total: FloatArray) -> FloatArray:
     return np.asarray(np.triu(total) + np.triu(total, 1).T)
 
 
-def farthest(chart: Announced, largest: float = 1.0) -> float:
+def farthest(chart: WaveMap, largest: float = 1.0) -> float:
     """‖ |W|(1 + |m|) ‖, which is at least the largest ‖f‖ of records with |v| ≤ 1, or `largest`."""
     white = chart.whitening
     return float(np.linalg.norm(np.abs(white.matrix) @ (largest + np.abs(white.mean))))
 
 
-def far(chart: Announced, largest: float = 1.0) -> float:
+def far(chart: WaveMap, largest: float = 1.0) -> float:
     """Return how far that is in r√p."""
     radius = getattr(chart, "radius", 0.0) * math.sqrt(chart.whitening.dimension)
     return farthest(chart, largest) / radius if radius else math.inf
 
 
-def reaches_all(chart: Announced, largest: float = 1.0) -> bool:
+def reaches_all(chart: WaveMap, largest: float = 1.0) -> bool:
     """Tell whether every record has the weight 1, by public facts alone."""
     return far(chart, largest) <= 1 + 2.0**-30
 
@@ -340,7 +340,6 @@ class Whitened:
         square = (self.height, self.height)
         self.gram, self.squares = np.zeros(square, order="F"), np.zeros(square, order="F")
         self.slopes = np.zeros(self.height)
-        self.counts = np.zeros(form.width if isinstance(chart, GaugeMap) else 0)
 
     def measure(self, block: FloatArray, target: FloatArray) -> tuple[FloatArray, ...]:
         """Return x, and unless it is Newton's, ‖w·f‖ and g of each row."""
@@ -359,17 +358,13 @@ class Whitened:
         target: FloatArray,
         counted: FloatArray | None,
         sizes: FloatArray | None,
-        about: FloatArray | None = None,
+        about: FloatArray | None = None,  # noqa: ARG002 - as where products are known
     ) -> None:
         """Add what the rows of a block would send; `counted` says how much each of them counts, and
         `sizes` has the root mean squares of the features and errors of the person of each; `about`
         is how long the features of each are, up to an error.
         """
         chart, p = self.chart, self.linear.p
-        if isinstance(chart, GaugeMap):
-            for places in self._places(chart, block, target, about):
-                self.counts += np.bincount(places, minlength=chart.width)
-            return
         if isinstance(chart, NewtonMap):
             x, g, h = self.newton(block, target)
             self.slopes -= np.dot(x, g if counted is None else g * counted)
@@ -381,24 +376,6 @@ class Whitened:
         self._add(self.gram, self._cut(x, size, error, sizes), None, counted)
         if self.beside:
             self._add(self.squares, x, (x[p] / chart.target_weight) ** 2, counted)
-
-    def _places(
-        self, chart: GaugeMap, block: FloatArray, target: FloatArray, about: FloatArray | None
-    ) -> tuple[IntArray, ...]:
-        """Return the bins of a block's rows; those at the end of one are measured, each by itself,
-        so that no row's bin depends on another row.
-        """
-        root = math.sqrt(self.linear.p)
-        if about is None:
-            _, size, error = self.measure(block, target)
-            return chart.bins(size / root, np.abs(error))
-        ends = chart.features[:-1] * root
-        low, high = (ends.searchsorted(about + sign * self.error) for sign in (-1, 1))
-        sizes = about.copy()
-        for row in np.flatnonzero(low != high):
-            sizes[row] = self.measure(block[row : row + 1], target[row : row + 1])[1][0]
-        error = np.abs(target - self.linear.scores(block)) / chart.scale
-        return chart.bins(sizes / root, error)
 
     def newton(self, block: FloatArray, target: FloatArray) -> tuple[FloatArray, ...]:
         """Return x, g and h of a block's rows, weighted."""
@@ -459,14 +436,10 @@ class Whitened:
 
     def totals(self) -> list[FloatArray]:
         """Return what this thread has found."""
-        return [self.gram, self.squares, self.slopes, self.counts]
+        return [self.gram, self.squares, self.slopes]
 
-    def found(
-        self, gram: FloatArray, squares: FloatArray, slopes: FloatArray, counts: FloatArray
-    ) -> FloatArray:
+    def found(self, gram: FloatArray, squares: FloatArray, slopes: FloatArray) -> FloatArray:
         """Return the sums of all threads, as they are sent."""
-        if isinstance(self.chart, GaugeMap):
-            return counts
         gram = symmetric(gram)
         if isinstance(self.chart, NewtonMap):
             return self.form.take(gram, slopes, symmetric(squares) if self.beside else None)

@@ -14,7 +14,7 @@ only their residuals, since their features' products are known (`Residuals`).
 and known products 2⁻¹⁴, or they are not used; how rows are parted depends on their number alone.
 For persons with several rows, n people with k columns move sums by n(k + 8)·2⁻⁵⁰ times the reach of
 the bounds in r√p: that this product is below 2³⁷ is a condition of the guarantee, and not checked.
-Nobody's bin of a gauge depends on another person (`Rows._gauged`). Proofs: `docs/theory/rows.md`.
+Proofs: `docs/theory/rows.md`.
 Tests: `tests/estimators/test_one_pass.py`, `test_people.py`.
 """
 
@@ -42,7 +42,6 @@ from blurfit.estimators.blocks import (
     Whitened,
     add_products,
     far,
-    farthest,
     reaches_all,
     squares_beside,
     symmetric,
@@ -53,7 +52,7 @@ from blurfit.schema.columns import Feature
 from blurfit.simulation import generator_for, sampler_for
 from blurfit.theory.coded import CodedForm
 from blurfit.theory.forms import JointForm, WaveForm
-from blurfit.theory.maps import Announced, GaugeMap, NewtonMap, PoissonNewton, ResidualMap
+from blurfit.theory.maps import NewtonMap, PoissonNewton, ResidualMap, WaveMap
 
 Found = TypeVar("Found")
 
@@ -63,9 +62,9 @@ LEAST = 2.0**-16  # of what Δ keeps back, for rounding that is not public,
 
 MOST_KNOWN = 2.0**-14  # and for that of known products
 
-MOST_FAR = 0.25  # of the rows, which may be beyond the radius if known products are to help
+FEW_LEFT_OUT = 2  # every how many-th row a wave reads, if lengths of all rows are found for it
 
-FEW_LEFT_OUT = 2  # every how many-th row a gauge reads, if lengths of all rows are found for it
+MOST_FAR = 0.25  # of the rows, which may be beyond the radius if known products are to help
 
 
 class Lengths(NamedTuple):
@@ -215,8 +214,6 @@ class Rows:
         linear, about = Linear(form, self, folded), self.lengths(form)
         kind = Residuals if self._knows_products(form, about) else Whitened
         error = math.nan if about is None else about.error
-        if self.people is not None and isinstance(chart, GaugeMap):
-            return self._gauged(form, self.people, chart)
         if self.people is not None and not form.is_newton:
             sizes = self._sizes(form, self.people, folded=folded)[:, self.people.codes]
 
@@ -264,36 +261,6 @@ class Rows:
         order = [*range(p + 1)] if form.is_newton else [p + 1, *range(p)]  # where the constant is
         return form.take_squares(total[np.ix_(order, order)])
 
-    def _gauged(self, form: WaveForm, people: People, chart: GaugeMap) -> FloatArray:
-        """Count people by the root mean squares of their rows, each of whom depends on nobody else.
-
-        Let a row be rounded in any two ways. ‖f‖ is a product of k columns with |v| ≤ `reach`, so
-        the two differ by less than (k + 8)·2⁻⁵⁰ of ‖ |W|(reach + |m|) ‖, and g alike by as much of
-        (Σ|β|·reach + |β₀| + reach)/scale. A root mean square over m rows moves by no more than the
-        largest of its numbers, and by (m + 8)·2⁻⁵⁰ of itself. Whoever is in the same bins at both
-        ends of this is in them however their rows are rounded. Others are measured again, in a
-        table of their own rows.
-        """
-        white, reach, root = chart.whitening, self.encoder.reach, math.sqrt(len(form.kept))
-        longest = farthest(chart, reach) / root
-        score = float(np.abs(white.coefficients).sum()) * reach + abs(white.intercept)
-        most = np.array([[longest], [(score + reach) / chart.scale]])
-        sizes = self._sizes(form, people, folded=False) / [[root], [1.0]]
-        slack = (len(self.encoder.order) + 8) * most + (people.rows_of_each + 8) * sizes
-        low, high = (chart.bins(*(sizes + sign * 2.0**-50 * slack)) for sign in (-1, 1))
-        near = np.flatnonzero(np.any(np.not_equal(low, high), axis=0))
-        if near.size:
-            order = np.argsort(people.codes, kind="stable")
-            ends = np.cumsum(people.rows_of_each)
-            for person in near:
-                own = order[ends[person] - people.rows_of_each[person] : ends[person]]
-                alone = People(np.zeros(len(own), dtype=np.int64), 1, people.reach)
-                values, targets = self.read(own), self.targets[own]
-                rows = replace(self, values=values, targets=targets, people=alone, places=None)
-                sizes[:, [person]] = rows._sizes(form, alone, folded=False) / [[root], [1.0]]
-        counts = [np.bincount(one, minlength=form.width) for one in chart.bins(*sizes)]
-        return np.asarray(np.sum(counts, axis=0), dtype=np.float64)
-
     def _sizes(self, form: WaveForm, people: People, *, folded: bool) -> FloatArray:
         """Return the root mean squares of ‖w·f‖ and g over the rows of each person: (2, count)."""
         linear = Linear(form, self, folded)
@@ -309,7 +276,7 @@ class Rows:
         each = np.hstack(list(self.in_parts(squares_of)))
         return np.sqrt(people.means(each.T).T)
 
-    def folded(self, chart: Announced) -> bool:
+    def folded(self, chart: WaveMap) -> bool:
         """Tell whether blocks are multiplied as they are, x ↦ v being part of the map's matrix."""
         encoder = self.encoder
         if not (self.inside and encoder.folds and self.values.dtype == np.float64):
@@ -339,7 +306,7 @@ class Rows:
         """Return how long the features of each row are, where single precision tells what is of
         use.
 
-        A gauge and the wave after it whiten alike: what was found is remembered.
+        Waves that whiten alike share it: what was found is remembered.
         """
         chart, source = form.chart, self.source
         known = "joint" in self.__dict__ and self.alike  # without which a length is of no use
@@ -349,12 +316,11 @@ class Rows:
             found = source.lengths(form)
             return None if found is None else found._replace(sizes=found.sizes[self.places])
         few = self.values.shape[1] <= MOST_COLUMNS
-        if few or self.people is not None or not isinstance(chart, ResidualMap | GaugeMap):
+        if few or self.people is not None or not isinstance(chart, ResidualMap):
             return None
         exact = self.values.dtype == np.float64 and self.encoder.folds and self.inside
         screen, typical = Screen(form, self, folded=exact), math.sqrt(len(form.kept))
-        radius = 1 + 2.0**-9 if isinstance(chart, GaugeMap) else chart.radius
-        if not screen.error < (radius - 1) * typical:
+        if not screen.error < (chart.radius - 1) * typical:
             return None
         white, last = chart.whitening, self.known_lengths
         same = last is not None and np.array_equal(last.matrix, white.matrix)
