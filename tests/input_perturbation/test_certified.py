@@ -135,14 +135,6 @@ def test_negative_ridges_scale_the_floor_and_need_one() -> None:
         curvature_loss(setting, 5.0, -0.1, DeltaShares(0.01, 0.01, 0.01, 0.1))
 
 
-def test_count_and_quorum_are_two_names_of_the_same_noise() -> None:
-    """4n records blurred for a quorum of n are 4n records blurred for 4n with twice the total
-    noise."""
-    few, many = Setting(3, 500, 1.0, 1.0, 1.0), Setting(3, 2000, 1.0, 1.0, 1.0)
-    counted = least_kept_epsilon(few, Scales(3.0, 20.0, 1.0), 1e-6, count=2000)
-    assert counted == least_kept_epsilon(many, Scales(6.0, 40.0, 1.0), 1e-6)
-
-
 # -- the privacy loss -----------------------------------------------------------------------------
 @pytest.mark.statistical
 @pytest.mark.parametrize("neighbours", ["replace", "zero-out"])
@@ -297,26 +289,22 @@ settings_and_scales = st.tuples(
 
 
 @settings(max_examples=40)  # each of them searches twice
-@given(
-    settings_and_scales, st.floats(1.01, 4), st.sampled_from(["sigma_b", "ridge", "count", "delta"])
-)
+@given(settings_and_scales, st.floats(1.01, 4), st.sampled_from(["sigma_b", "ridge", "delta"]))
 def test_more_of_anything_that_hides_never_raises_epsilon(drawn, factor: float, what: str) -> None:
     dimension, surplus, neighbours, sigma_u, sigma_b, ridge = drawn
     setting = Setting(dimension, dimension + surplus, 1.0, 1.0, 1.0, neighbours)
-    scales, delta, count = Scales(sigma_u, sigma_b, ridge), 1e-6, setting.quorum
+    scales, delta = Scales(sigma_u, sigma_b, ridge), 1e-6
     before, shares = least_kept_epsilon(setting, scales, delta)
     if what == "sigma_b":
         scales = Scales(sigma_u, sigma_b * factor, ridge)
     elif what == "ridge":
         scales = Scales(sigma_u, sigma_b, ridge * factor + 0.1)
-    elif what == "count":
-        count = math.ceil(count * factor)
     else:
         delta *= factor
-    after, _ = least_kept_epsilon(setting, scales, delta, count)
+    after, _ = least_kept_epsilon(setting, scales, delta)
     assert after <= before * (1 + 1e-3)  # both searched for, to a thousandth
     # At the same shares of δ there is nothing to search, and it holds without slack.
     if what != "delta":
-        loss = curvature_loss(setting, scales.sigma_u, scales.ridge, shares, count)
-        parts = standardised(setting, scales.sigma_b, loss, count)
+        loss = curvature_loss(setting, scales.sigma_u, scales.ridge, shares)
+        parts = standardised(setting, scales.sigma_b, loss)
         assert least_epsilon(loss.determinant_loss, shares.gradient, *parts, dimension) <= before
