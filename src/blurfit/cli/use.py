@@ -297,7 +297,7 @@ def _survival(model: "SurvivalModel", by: str | None, picture: Path | None) -> c
     if by is None:
         words = str(model.summary())
         with suppress(InfeasibleError):  # the summary says why
-            facts["coefficients"] = [asdict(one) for one in model.estimates()]
+            facts["coefficients"] = [one.to_dict() for one in model.estimates()]
         with suppress(InfeasibleError):
             facts["curves"] = model.curve().rows()
     else:
