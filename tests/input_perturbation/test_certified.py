@@ -2,6 +2,7 @@
 loss is covered."""
 
 import math
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -289,7 +290,9 @@ settings_and_scales = st.tuples(
 
 
 @settings(max_examples=40)  # each of them searches twice
-@given(settings_and_scales, st.floats(1.01, 4), st.sampled_from(["sigma_b", "ridge", "delta"]))
+@given(
+    settings_and_scales, st.floats(1.01, 4), st.sampled_from(["sigma_b", "ridge", "count", "delta"])
+)
 def test_more_of_anything_that_hides_never_raises_epsilon(drawn, factor: float, what: str) -> None:
     dimension, surplus, neighbours, sigma_u, sigma_b, ridge = drawn
     setting = Setting(dimension, dimension + surplus, 1.0, 1.0, 1.0, neighbours)
@@ -299,6 +302,10 @@ def test_more_of_anything_that_hides_never_raises_epsilon(drawn, factor: float, 
         scales = Scales(sigma_u, sigma_b * factor, ridge)
     elif what == "ridge":
         scales = Scales(sigma_u, sigma_b, ridge * factor + 0.1)
+    elif what == "count":  # N people blurred for n are N blurred for N, with √(N/n) times the noise
+        setting = replace(setting, quorum=math.ceil(setting.quorum * factor))
+        growth = math.sqrt(setting.quorum / (dimension + surplus))
+        scales = Scales(sigma_u * growth, sigma_b * growth, ridge)
     else:
         delta *= factor
     after, _ = least_kept_epsilon(setting, scales, delta)
