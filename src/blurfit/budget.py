@@ -18,8 +18,9 @@ the workers of its process, in whatever any of them started, and by an estimator
 from within it. Use `n_jobs=1`, or `joblib.parallel_config(backend="threading")`. A program that is
 started separately counts for itself.
 
-A process marks its open blocks by an empty file in the folder for temporary files. The environment
-has the names of these files, of every process from which one descends.
+A process marks its open blocks by an empty file in the folder that was for temporary files when
+blurfit was imported. The environment has the names of these files, of every process from which one
+descends: a program that is started without this environment is not seen.
 
 Scores of held-out rows, such as those of a cross-validation, are computed from the rows as they
 are: no budget covers publishing them. Tests: `tests/test_budget.py`.
@@ -40,6 +41,7 @@ from blurfit.theory import gaussian
 from blurfit.theory.moments import NEIGHBOURS, Neighbours, at_most
 
 _MARKS = "BLURFIT_BUDGET"  # the environment's word for the files of processes with open blocks
+_FOLDER = tempfile.gettempdir()  # at import: whoever changes it later leaves no mark elsewhere
 _ROUNDING = 1 + 1e-9  # what is kept is evaluated at a little more than was spent
 
 
@@ -179,7 +181,7 @@ def refuse_elsewhere(process: int | None) -> None:
 
 
 def _mark_of(process: int | str) -> Path:
-    return Path(tempfile.gettempdir(), f"blurfit-budget-{process}")
+    return Path(_FOLDER, f"blurfit-budget-{process}")
 
 
 def _descend() -> None:

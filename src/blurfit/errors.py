@@ -265,6 +265,7 @@ def separate_thousands(ax: Any) -> None:
     """Write the numbers of both axes as texts do: 150,000."""
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_major_formatter(lambda value, _place: f"{value:,.10g}")
+    ax.locator_params(axis="x", nbins=6)  # so that long numbers stay apart
 
 
 def missing(package: str) -> BlurfitError:

@@ -23,7 +23,8 @@ CHOICES = [
     ["state", "s", "South", None],
     ["one", "x", "X", None],
     ["twice", "x", "X", None],
-    ["twice", "x", "Y", None],
+    ["twice", "y", "Y", None],
+    ["twice", "x", "Z", None],
 ]
 
 
@@ -94,8 +95,8 @@ def test_what_is_missing_is_named(tmp_path) -> None:
         ["decimal", "debt", "Debt?", None, None, None, ". > 0 and . < ${rent}"],
         ["decimal", "pay", "Pay?", None, None, None, ". > 0 and . < 5 or . = 99"],
         ["select_multiple none", "states", "Where?"],
-        ["select_one one", "single", "Which?"],
-        ["select_one twice", "again", "Which?"],
+        ["select_one none", "single", "Which?"],
+        ["end_group"],
         ["integer", None, "Nameless?"],
         ["integer", "income", "The same name?", None, None, None, ". >= 0 and . <= 9"],
         ["decimal", "low", "Rent?", None, None, None, ". > 9 and . < 3"],
@@ -108,12 +109,10 @@ def test_what_is_missing_is_named(tmp_path) -> None:
     for words in (
         "which need a constraint such as `.>=0 and .<=100` or `--bounds NAME LOWEST HIGHEST`: "
         "2 'age', 3 'rent', 4 'debt', 5 'pay';",
-        "questions without choices in their list: 6 'states' (none);",
-        "questions with fewer than two choices: 7 'single' (one);",
-        "questions with a choice that is twice in its list: 8 'again' (x);",
+        "questions without choices in their list: 6 'states' (none), 7 'single' (none);",
         "questions without a name: 9;",
         "row 11: Expected lower=9.0 < upper=3.0 for 'low'",
-        "ends of groups that did not begin: 12;",
+        "ends of groups that did not begin: 8, 12;",
         "groups without an end: 13 'you';",
         "questions with the name of an earlier one: 14 'income';",
         "'absent' has `--bounds`, and no number is called so",
@@ -123,6 +122,26 @@ def test_what_is_missing_is_named(tmp_path) -> None:
         from_xlsform(path, "income", name="the form of mine.xlsx")
     assert "'the form of mine.xlsx'" in str(refused.value)
     assert "--bounds" not in str(refused.value)
+
+
+def test_lists_that_say_too_little_or_too_much(tmp_path) -> None:
+    """One choice is nobody's answer; a value that is listed twice is one answer."""
+    rows = (["select_one one", "single", "Which?"], ["select_one twice", "again", "Which?"])
+    found = from_xlsform(form(tmp_path, *rows, INCOME), "income")
+    labels = {"x": "X", "y": "Y"}
+    question = Wording(question="Which?", labels=labels)
+    assert found.schema.features == (Categorical("again", ["x", "y"], True, question),)
+    assert f"{LEFT_OUT}: 2 'single' (one choice)." in found.notes
+    twice = "Rows whose list has a choice twice, of which the first is shown: 3 'again' (x)."
+    assert twice in found.notes
+
+
+def test_several_answers_that_some_are_asked_for_are_not_predicted(tmp_path) -> None:
+    several = ["select_multiple state", "lived", "Where?", *[None] * 4, "${income} > 3"]
+    found = from_xlsform(form(tmp_path, INCOME, several), "")
+    assert found.schema.target.name == "income"
+    with pytest.raises(InvalidValueError, match="that everybody is asked, 'income', got 'lived_n'"):
+        from_xlsform(tmp_path / "form.xlsx", "lived_n")
 
 
 def test_several_answers_become_a_yes_or_no_for_each(tmp_path) -> None:

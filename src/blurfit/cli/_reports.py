@@ -6,7 +6,6 @@ Whoever prints a result imports this module then, because it needs rich and the 
 import math
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Group, RenderableType
@@ -282,7 +281,8 @@ def model_facts(model: "bf.PublishedModel") -> dict[str, Any]:
             facts["r_squared"] = inference.r_squared
             variance = inference.residual_variance
             facts["residual_deviation"] = None if variance is None else math.sqrt(variance)
-            facts["estimates"] = [asdict(one) for one in model.estimates(output=output)]
+            facts["estimand"] = model.estimand_in_words
+            facts["estimates"] = [one.to_dict() for one in model.estimates(output=output)]
         found["outputs"][output] = facts
     return found
 

@@ -91,17 +91,15 @@ class FitGuarantee:
     statement: str
 
     @classmethod
-    def of(cls, model: PublishedModel | PublishedMoments, releases: int = 1) -> "FitGuarantee":
-        """Return the promise of one fit: `model` is what it published, or one of several models,
-        after so many releases.
-        """
+    def of(cls, model: PublishedModel | PublishedMoments) -> "FitGuarantee":
+        """Return the promise of what a fit published: its model, or one of its releases."""
         promise = model.guarantee
-        told = " ".join(promise.caveats or _sentences(model, releases))
+        told = " ".join(promise.caveats or _sentences(model))
         numbers = promise.epsilon, promise.delta
         return cls(*numbers, promise.neighbours, promise.private, told)
 
 
-def _sentences(model: PublishedModel | PublishedMoments, releases: int) -> list[str]:
+def _sentences(model: PublishedModel | PublishedMoments) -> list[str]:
     """Say what is promised of a fit, and what is assumed."""
     promise, diaries = model.guarantee, model.agreement.diaries
     assert promise.epsilon is not None and promise.delta is not None  # noqa: PT018 - it is private
@@ -114,11 +112,18 @@ def _sentences(model: PublishedModel | PublishedMoments, releases: int) -> list[
         promise.seen,
         diaries=diaries,
     )
-    if releases > 1:
+    (fit, releases), wave = model.origin, model.agreement.wave
+    if wave is not None:
         sentences.append(
-            f"A {'person' if diaries else 'row'} can be in each of the {releases} releases, which "
-            "share what is spent: the promise holds for all of `releases_` together, and each of "
-            "them by itself keeps more."
+            f"This is release {wave.number} of {releases} of the fit {fit}: a "
+            f"{'person' if diaries else 'row'} can be in each of them, and together they keep what "
+            "that fit promises, which is weaker."
+        )
+    elif releases > 1:
+        sentences.append(
+            f"A {'person' if diaries else 'row'} can be in each of the {releases} releases of this "
+            f"fit, {fit}, which share what is spent: the promise holds for all of `releases_` "
+            "together, and each of them by itself keeps more."
         )
     sentences.append("Further models of `moments_` are free.")
     return sentences

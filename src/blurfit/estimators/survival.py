@@ -57,6 +57,7 @@ class MomentPerturbationSurvival(MomentEstimator):
         times_: the ends of bands.
         model_: the `SurvivalModel`: curves by group, tests, predictions from records, pictures.
         moments_: the release of exits.
+        releases_: this release alone.
         guarantee_: a `FitGuarantee`, in numbers and in words.
         agreement_: the contract under which rows were blurred.
 
@@ -103,7 +104,8 @@ class MomentPerturbationSurvival(MomentEstimator):
         totals = blurred(agreement, clean, self._seeded())
         self.agreement_ = agreement
         self.moments_ = replace(moments_of(agreement, totals, held=True), caveats=caveats)
-        self.guarantee_ = FitGuarantee.of(self.moments_, 1)
+        self.releases_ = (self.moments_,)
+        self.guarantee_ = FitGuarantee.of(self.moments_)
         try:
             self.model_ = SurvivalModel.of(self.moments_)
             model = self.model_

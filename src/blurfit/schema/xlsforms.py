@@ -276,16 +276,20 @@ class _Form(SurveyReader):
             self._refuse("questions with the name of an earlier one: {rows}", row)
         else:
             try:
-                self.columns += self._questions(row, kind, name, select)
+                questions = self._questions(row, kind, name, select)
             except InvalidValueError as error:
                 self.lacking.append(
                     Message("row {number}: {error}", number=row.number, error=error)
                 )
+            else:
+                self.columns += questions
+                if self._conditions(row):
+                    self.asked_of_some.update(one.name for one in questions)
 
     def _questions(
         self, row: Row, kind: str, name: str, select: re.Match[str] | None
     ) -> list[Feature]:
-        unsaid, words = self._asked(row, name)
+        unsaid, words = self._asked(row)
         if select:
             return self._select(row, name, select, words, unsaid=unsaid)
         if not _NUMBERS.fullmatch(kind):
@@ -319,13 +323,16 @@ class _Form(SurveyReader):
         unsaid: bool,
     ) -> list[Feature]:
         """Ask for one of a list's choices, or yes or no for each of them."""
-        rows = self.lists.get(select["list"], [])
+        labels: dict[str, Any] = {}
+        for one in self.lists.get(select["list"], []):
+            level, label = one.take("name"), self._words(one, "label")
+            if labels.setdefault(level, label) != label:
+                self._remark(
+                    "Rows whose list has a choice twice, of which the first is shown: {rows}.",
+                    row,
+                    level,
+                )
         self.unused.pop(select["list"], None)
-        labels = {one.take("name"): self._words(one, "label") for one in rows}
-        if len(labels) < len(rows):
-            twice = next(one for one in labels if sum(r.take("name") == one for r in rows) > 1)
-            self._refuse("questions with a choice that is twice in its list: {rows}", row, twice)
-            return []
         if select["other"]:
             labels.setdefault("other", None)
             self._remark("Rows without free text where people choose other: {rows}.", row)
@@ -334,9 +341,10 @@ class _Form(SurveyReader):
                 "Rows with all their choices, as `choice_filter` is left out: {rows}.", row
             )
         self._remark_on_constraint(row)
+        if not labels:
+            self._refuse("questions without choices in their list: {rows}", row, select["list"])
+            return []
         if select["several"] is not None:
-            if not labels:
-                self._refuse("questions without choices in their list: {rows}", row, select["list"])
             asked = words.pop("question") or name
             return [
                 Binary(
@@ -346,8 +354,8 @@ class _Form(SurveyReader):
                 )
                 for level, label in labels.items()
             ]
-        if len(labels) < 2:
-            self._refuse("questions with fewer than two choices: {rows}", row, select["list"])
+        if len(labels) == 1:
+            self._leave_out(row, "one choice")
             return []
         texts = {level: text for level, text in labels.items() if text}
         if {level.lower() for level in labels} == {"yes", "no"}:
@@ -356,7 +364,7 @@ class _Form(SurveyReader):
         wording = Wording(**words, labels=tuple(texts.items()))
         return [Categorical(name, list(labels), unsaid, wording)]
 
-    def _asked(self, row: Row, name: str) -> tuple[bool, dict[str, Any]]:
+    def _asked(self, row: Row) -> tuple[bool, dict[str, Any]]:
         """Return whether a question may be left unsaid, and how it is worded."""
         words = {"question": self._words(row, "label"), "hint": self._words(row, "hint")}
         if "${" in str(words):
@@ -364,11 +372,8 @@ class _Form(SurveyReader):
                 "Rows that show `${{…}}` as written, as no answer is put into a text: {rows}.", row
             )
         words["section"] = next((one.section for one in reversed(self.groups) if one.section), None)
-        parts = [*(one.relevant for one in self.groups), row.take("relevant")]
-        conditions = {" ".join(one.split()) for one in parts} - {"", "true()"}
-        if conditions:
+        if conditions := self._conditions(row):
             words["only_if"] = self._compared(*conditions) if len(conditions) == 1 else None
-            self.asked_of_some.add(name)
             if words["only_if"] is None:
                 self._remark(
                     "Rows asked of everybody, who need not say, because `relevant` is more than "
@@ -379,6 +384,11 @@ class _Form(SurveyReader):
         if required not in _TRUE | _FALSE:
             self._remark("Rows that may be left unsaid, as `required` is a condition: {rows}.", row)
         return bool(conditions) or required not in _TRUE, words
+
+    def _conditions(self, row: Row) -> set[str]:
+        """Return what must hold for a question to be asked, for its groups too."""
+        parts = [*(one.relevant for one in self.groups), row.take("relevant")]
+        return {" ".join(one.split()) for one in parts} - {"", "true()"}
 
     def _compared(self, relevant: str) -> str | None:
         """Read `${kids} = 'yes'`, or `selected(${kids}, 'yes')`; None for anything else."""

@@ -393,7 +393,7 @@ export default {
   "column.p": "p",
   "column.prediction": "for prediction",
   "assumed.sums": "Standard errors assume constant variance, which the released sums cannot test.",
-  "assumed.groups": "Standard errors count the sampling of people, the noise, and what the weights of far-out people may hide, if no more of them are far out than the groups showed.",
+  "assumed.groups": "Estimates are of what the last group's own update would find among everybody: people far out and large errors count less. Standard errors count the sampling of people and the noise.",
   tables: "Averages and tables",
   "tables.words": "Computed by the service from the blurred sums, with 95 % intervals; the promise covers any number of these.",
   "tables.of": "Question",

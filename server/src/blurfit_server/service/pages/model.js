@@ -207,8 +207,9 @@ function row(one, head) {
     prediction: () => withError(prediction, error),
   };
   const values = { coefficient: value, error, prediction };
+  const isShown = (what) => what === "prediction" || value !== undefined; // else the noise hides it
   const cell = (what) =>
-    h("td", { "data-label": t(`column.${what}`), "data-column": what, "data-value": values[what] }, shown[what]());
+    h("td", { "data-label": t(`column.${what}`), "data-column": what, "data-value": values[what] }, isShown(what) ? shown[what]() : "–");
   return h("tr", { "data-coefficient": name }, h("th", { scope: "row", dir: "auto" }, called), head.map(cell));
 }
 
