@@ -12,7 +12,7 @@ The rules are written in the signal ratio ψ = nμ/p^1.5 (`information`) for p c
   the target minimise a proxy of the excess risk.
 * `choose_plan`: contributors are divided among waves, fractions of the people. `choose_shares`:
   every row is in every wave, fractions of μ².
-* `reach_of` and `newton_radius`: clipping bounds without a pilot histogram.
+* `reach_of` and `newton_radius`: clipping bounds.
 
 Guarantees, proved in `docs/theory/waves.md` and tested in `tests/theory/test_waves.py`. *People
 divided by a rule that does not look at answers, each in one wave:* if for every fixed past each
@@ -232,8 +232,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Stages:
-    """The waves in their order: the first is joint, then those of the mean alone, then residual
-    waves, then Newton's.
+    """The waves in their order: the first is joint, then residual waves, then Newton's.
 
     >>> choose_plan("label", coefficients=13, count=2**17, mu=0.1).kinds
     ('joint', 'residual', 'newton', 'newton')
