@@ -27,6 +27,7 @@ class Target:
     kind: str = "application/vnd.blurfit.submission.v2"
     token: str = ""  # of an administrator, who is lured
     peer: int = 0  # a port at which the attacker plays the other database
+    language: str = ""  # that he asks for answers in
     network: int = 3  # of 127.0.0.0/8, from which he comes: what one attack was charged is its own
 
     def head(self, length: int) -> bytes:
@@ -142,8 +143,9 @@ async def whole_bodies(connection: Connection, target: Target) -> None:
 
 async def reading(connection: Connection, target: Target) -> None:
     """Ask for the same thing as often as it is answered."""
+    wanted = f"accept-language: {target.language}\r\n" if target.language else ""
     while connection.go.is_set():
-        await connection.say(f"GET {target.path} HTTP/1.1\r\nhost: x\r\n\r\n".encode())
+        await connection.say(f"GET {target.path} HTTP/1.1\r\nhost: x\r\n{wanted}\r\n".encode())
         await connection.answer()
 
 

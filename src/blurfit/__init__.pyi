@@ -6,6 +6,7 @@ from blurfit.budget import BudgetExceededError as BudgetExceededError
 from blurfit.contributor.blur import perturb as perturb
 from blurfit.contributor.blur import perturb_table as perturb_table
 from blurfit.contributor.client import Client as Client
+from blurfit.errors import AdviceWarning as AdviceWarning
 from blurfit.errors import BelowQuorumError as BelowQuorumError
 from blurfit.errors import BetweenWavesError as BetweenWavesError
 from blurfit.errors import BlurfitError as BlurfitError

@@ -102,6 +102,10 @@ class NotPrivateWarning(UserWarning):
     """What is being done does not keep the promise that it states; the message says why."""
 
 
+class AdviceWarning(UserWarning):
+    """What is being done is allowed, and perhaps not meant; the message says why."""
+
+
 def finite(**values: Any) -> None:
     """Refuse what is not a finite real number (so NaN, infinities, strings, booleans)."""
     for name, value in values.items():
@@ -261,6 +265,7 @@ def separate_thousands(ax: Any) -> None:
     """Write the numbers of both axes as texts do: 150,000."""
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_major_formatter(lambda value, _place: f"{value:,.10g}")
+    ax.locator_params(axis="x", nbins=6)  # so that long numbers stay apart
 
 
 def missing(package: str) -> BlurfitError:

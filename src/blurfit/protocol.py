@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlencode
 from urllib.request import getproxies
 
@@ -271,7 +271,7 @@ def verification_key(secret: str, fingerprint: str) -> bytes:
 def read_token(path: Path) -> str:
     """Read the token in a file; refuse one that could be guessed."""
     try:
-        token = path.read_text(encoding="utf-8").strip()
+        token = private_files.read_secret(path)
     except (OSError, UnicodeError) as error:
         raise InvalidValueError(
             "Expected {path!r} to be a file with the administrator's token, which "
@@ -296,10 +296,17 @@ def write_token(path: Path, token: str) -> None:
 
 # ---- requests
 
+State = dict[str, Any]  # of a collection
+
 PATIENCE = 60.0  # seconds after which a service that does not answer is given up
 MOST_BYTES = 2**28  # of an answer: the moments of thousands of columns
 SECONDS_FOR_AN_ANSWER = 30.0  # from the first byte to the last, unless there is more patience
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 10.0
+SILENT = "Is the service running, and is the address right?"
+UNTRUSTED = (
+    "This machine does not trust its certificate. If an authority of your own signed it, name the "
+    "authority's file in the environment variable SSL_CERT_FILE."
+)
 
 
 class Closeable(ABC):
@@ -398,13 +405,16 @@ class Exchange(Closeable):
                     raise failure
                 wait = _seconds(answer.headers.get("retry-after"))
             except httpx.TransportError as error:
+                is_untrusted = "CERTIFICATE_VERIFY_FAILED" in str(error)
                 failure = ServiceError(
-                    "Expected an answer from {url}, and got {name}: {error}. "
-                    "Is the service running, and is the address right?",
+                    "Expected an answer from {url}, and got {name}: {error}. {remedy}",
                     url=self.url,
                     name=type(error).__name__,
-                    error=error,
+                    error=Quote(str(error)),
+                    remedy=UNTRUSTED if is_untrusted else SILENT,
                 )
+                if is_untrusted:
+                    raise failure from error
             # Spread out, so that not everyone who was sent away comes back at the same moment.
             wait = max(wait, pause * (0.5 + randomness.below(1000) / 1000))
             if time.monotonic() + wait > deadline:
@@ -424,7 +434,7 @@ class Exchange(Closeable):
                     "Expected an answer from {url} as it is, and got content-encoding "
                     "{encoding!r}, which was not asked for.",
                     url=self.url,
-                    encoding=encoding,
+                    encoding=Quote(encoding),
                 )
             for part in answer.iter_bytes():
                 parts.append(part)
@@ -442,13 +452,62 @@ class Exchange(Closeable):
         return answer, b"".join(parts)
 
 
+class _WaveState(msgspec.Struct):
+    number: int
+    quorum: int
+    state: Literal["planned", "collecting", "fixed", "released", "dropped"]
+    count: int
+    fingerprint: str | None
+
+
+class _State(msgspec.Struct):
+    """What is read of a state; a service may say more."""
+
+    fingerprint: str
+    state: Literal["collecting", "paused", "held", "closed", "published", "ended"]
+    count: int
+    quorum: int
+    invited: bool
+    closes: int | None
+    awaits: str | None
+    sums: bool
+    waves: Annotated[list[_WaveState], msgspec.Meta(min_length=1)]
+    reason: str | None
+
+
+def state_in(answer: bytes) -> State:
+    """Return a state, whose texts are printable."""
+    found = decoded(answer)
+    try:
+        msgspec.convert(found, _State)
+    except msgspec.ValidationError as error:
+        raise ServiceError(
+            "Expected the state of a collection from the service: {error}. Is this a blurfit "
+            "service of this version?",
+            error=Quote(str(error)),
+        ) from error
+    return State(_quoted(found))
+
+
+def _quoted(value: Any) -> Any:
+    """Return plain values, each text in them as a quotation."""
+    if isinstance(value, str):
+        return str(Quote(value))
+    if isinstance(value, list):
+        return [_quoted(item) for item in value]
+    if isinstance(value, dict):
+        return {_quoted(key): _quoted(item) for key, item in value.items()}
+    return value
+
+
 def decoded(answer: bytes) -> Any:
     """Return an answer in JSON as plain values."""
     try:
         return read_json(answer)
     except ValueError as error:
         raise ServiceError(
-            "Expected JSON from the service: {error}. Is this a blurfit service?", error=error
+            "Expected JSON from the service: {error}. Is this a blurfit service?",
+            error=Quote(str(error)),
         ) from error
 
 
@@ -458,7 +517,7 @@ def texts_in(answer: bytes) -> list[bytes]:
         return [bytes(one) for one in msgspec.json.decode(answer, type=list[msgspec.Raw])]
     except (msgspec.MsgspecError, UnicodeError) as error:
         raise ServiceError(
-            "Expected a list in JSON from the service: {error}.", error=error
+            "Expected a list in JSON from the service: {error}.", error=Quote(str(error))
         ) from error
 
 
@@ -471,7 +530,7 @@ def acknowledged(answer: bytes, rows: int) -> Acknowledgement:
             "Expected an acknowledgement of {rows} submissions: {error}. Something between here "
             "and the service may have answered in its place; send the same again.",
             rows=rows,
-            error=error,
+            error=Quote(str(error)),
         ) from error
     if found.accepted != rows:
         raise ServiceError(
@@ -524,7 +583,6 @@ HASHES_AT_ONCE = 5000
 SAMPLED_INVITATIONS = 20  # of a file to join, each asked for in a request of its own
 _SECONDS_TO_COUNT = 3.0
 _MOST_BYTES = 2**16  # of a state
-State = dict[str, Any]
 
 
 class RemoteDatabase(Exchange):
@@ -537,7 +595,7 @@ class RemoteDatabase(Exchange):
         """
         given = {"role": role} if until is None else {"role": role, "until": until}
         path = f"{COLLECTIONS}?{urlencode(given)}"
-        return State(decoded(self.post(path, agreed.to_json().encode())))
+        return state_in(self.post(path, agreed.to_json().encode()))
 
     def invite(
         self,
@@ -578,12 +636,13 @@ class RemoteDatabase(Exchange):
         """
         lot = agreed.lot
         if len(lot.people) > 1:
-            waves = decoded(self.get(path_of(lot.plan)))["waves"]
+            waves = state_in(self.get(path_of(lot.plan)))["waves"]
             wave = 1 + sum(row["state"] == "released" for row in waves)
             invitations = [one for one in invitations if lot.group_of(hashed(one)) == wave]
         for token in invitations[:: max(1, len(invitations) // SAMPLED_INVITATIONS)]:
             path = f"{path_of(agreed.fingerprint)}/invitation"
-            if not decoded(self._ask("GET", path, headers={INVITATION: token}))["usable"]:
+            answer = decoded(self._ask("GET", path, headers={INVITATION: token}))
+            if answer != {"usable": True}:
                 raise ConflictError(
                     "Invitations to join must be usable at {url}, and some of them are not: "
                     "they are of another collection, or were used. Ask that database's "
@@ -596,13 +655,13 @@ class RemoteDatabase(Exchange):
         lot = agreed.lot
         if len(lot.people) == 1:
             return [count]
-        waves = decoded(self.get(path_of(lot.plan)))["waves"]
+        waves = state_in(self.get(path_of(lot.plan)))["waves"]
         released = sum(one["state"] == "released" for one in waves)
         return new_shares(lot, count, min(released + 1, len(lot.people)))
 
     def status(self, agreed: Agreed) -> State:
         """Return state, count and quorum, and those of each wave."""
-        return State(decoded(self.get(path_of(agreed.fingerprint))))
+        return state_in(self.get(path_of(agreed.fingerprint)))
 
     def steer(self, agreed: Agreed, what: Literal["pause", "hold", "resume"]) -> State:
         """Take nothing until it is resumed; or release no wave of a plan; or let it go on."""
@@ -647,7 +706,7 @@ class RemoteDatabase(Exchange):
         return self.post(f"{path_of(agreed.fingerprint)}/{what}", content)
 
     def _changed(self, agreed: Agreed, what: str, body: Any = None) -> State:
-        return State(decoded(self._post(agreed, what, body)))
+        return state_in(self._post(agreed, what, body))
 
 
 # ---- before one of two databases is closed for good: do both hold about the same?

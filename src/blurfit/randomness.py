@@ -462,5 +462,5 @@ def with_database_noise(
             "the database's noise is added: collect the rest under another agreement."
         )
     given = database_words(agreement) if drawn is None else drawn
-    noise = given.view(np.int64) * agreement.grid.quadratic  # exact: the step is a power of two
+    noise = given.view(np.int64) * agreement.step  # exact: the step is a power of two
     return replace(totals, sums=totals.sums + noise, draws=1)

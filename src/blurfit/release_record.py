@@ -221,6 +221,11 @@ def remember_place(identity: bytes, place: Path) -> None:
         file.execute("REPLACE INTO stores VALUES (?, ?)", (identity, os.fsencode(place)))
 
 
+def receipt_name(fingerprint: str) -> str:
+    """Name the file of a release in a folder."""
+    return f"{fingerprint[:12]}.release.json"
+
+
 @dataclass(frozen=True)
 class ReleaseRecord:
     """The places where the release of some sources under an agreement is recorded."""
@@ -253,7 +258,7 @@ class ReleaseRecord:
                 "pass --receipt FILE, and use the same one whenever you learn from any of these "
                 "files."
             )
-        name = f"{fingerprint[:12]}.release.json"
+        name = receipt_name(fingerprint)
         if receipt is not None and receipt.is_dir():
             receipt = receipt / name
         wanted = sorted({file.parent / name for file in here})

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from blurfit import Agreement, InfeasibleError, InvalidValueError, Numeric, Schema
-from blurfit.agreement.numbers import Grid
+from blurfit.agreement.numbers import coarsest_step
 from blurfit.agreement.terms import Database, largest_steps, refuse_unless_shareable
 from blurfit.errors import NotCertifiedError
 from blurfit.messages.submissions import new_key, public_key
@@ -123,14 +123,14 @@ def test_damaged_documents_are_refused(change) -> None:
 def test_noise_spans_the_grid_and_sums_stay_in_range(quorum, epsilon, neighbours) -> None:
     agreement = propose(quorum=quorum, epsilon=epsilon, neighbours=neighbours)
     agreement.verify()
-    calibration, grid = agreement.calibration, agreement.grid
+    calibration, step = agreement.calibration, agreement.step
     (part,) = agreement.parts
-    assert part.deviations.min() >= 1024 * grid.quadratic
-    largest = largest_steps(calibration, grid)
+    assert part.deviations.min() >= 1024 * step
+    largest = largest_steps(calibration, step)
     assert largest * 2**32 < 2**63
     corners = agreement.exact({"age": [0, 0, 100, 100], "income": [0, 100, 0, 100]})
-    reached = np.abs(corners).max() + 40 * part.deviations.max() + grid.quadratic
-    assert largest * grid.quadratic >= reached
+    reached = np.abs(corners).max() + 40 * part.deviations.max() + step
+    assert largest * step >= reached
 
 
 def test_grids_of_one_database_and_too_coarse_ones_are_refused() -> None:
@@ -138,12 +138,12 @@ def test_grids_of_one_database_and_too_coarse_ones_are_refused() -> None:
     calibration = agreement.calibration
     step = calibration.noise / 1000
     with pytest.raises(InfeasibleError, match="1024 steps"):
-        refuse_unless_shareable(calibration, Grid(step, step, step))
-    one = Grid.of(calibration, size=agreement.form.size)  # as for one database
-    assert one != agreement.grid
-    with pytest.raises(NotCertifiedError, match="grid"):
-        replace(agreement, grid=one).verify()
-    with pytest.raises(NotCertifiedError, match="grid"):
+        refuse_unless_shareable(calibration, step)
+    one = coarsest_step(calibration, size=agreement.form.size)  # as for one database
+    assert one != agreement.step
+    with pytest.raises(NotCertifiedError, match="step"):
+        replace(agreement, step=one).verify()
+    with pytest.raises(NotCertifiedError, match="step"):
         Agreement.from_dict(agreement.to_dict() | {"databases": []}).verify()
     with pytest.raises(InfeasibleError, match="local_epsilon"):
         propose(local_epsilon=1e-6, local_delta=1e-9)

@@ -2,7 +2,6 @@ import math
 
 import numpy as np
 import pytest
-from msgspec import structs
 
 from blurfit import (
     Agreement,
@@ -12,7 +11,7 @@ from blurfit import (
     Numeric,
     Schema,
 )
-from blurfit.agreement.numbers import ROUNDING, Grid, enlarged
+from blurfit.agreement.numbers import ROUNDING, coarsest_step, enlarged, require_step
 from blurfit.theory.moments import MomentCalibration, Reach, calibrate_moment
 
 LOCAL = {"local_epsilon": 3.0, "local_delta": 1e-6}
@@ -29,11 +28,11 @@ def test_rounding_is_covered_by_the_larger_reach(neighbours, size, quorum) -> No
     """What rounding two records adds to their distance is within what the reach was enlarged by."""
     found = moment(quorum, 1.3, neighbours)
     for shared in (False, True):
-        grid = Grid.of(found, size=size, shared=shared)
-        grid.verify(found, size=size, shared=shared)
-        assert 1.3 + grid.quadratic * size <= found.reach.sums
-        assert math.log2(grid.quadratic) % 1 == 0
-        assert grid.quadratic <= found.noise / (2000 if shared else 1000)
+        step = coarsest_step(found, size=size, shared=shared)
+        require_step(step, found, size=size, shared=shared)
+        assert 1.3 + step * size <= found.reach.sums
+        assert math.log2(step) % 1 == 0
+        assert step <= found.noise / (2000 if shared else 1000)
     assert found.reach.sums == pytest.approx(1.3 * (1 + ROUNDING))
 
 
@@ -56,10 +55,8 @@ def test_records_move_by_no_more_than_half_a_step_each() -> None:
 
 def test_all_other_grids_are_refused() -> None:
     for found in (moment(), moment(100)):
-        grid = Grid.of(found, size=3)
-        grid.verify(found, size=3)
-        for name in ("quadratic", "linear", "dither"):
-            for factor in (0.25, 0.5, 2.0, 3.0, 0.0, -1.0):
-                changed = structs.replace(grid, **{name: getattr(grid, name) * factor})
-                with pytest.raises(NotCertifiedError, match="which follows from the noise"):
-                    changed.verify(found, size=3)
+        step = coarsest_step(found, size=3)
+        require_step(step, found, size=3)
+        for factor in (0.25, 0.5, 0.75, 2.0, 3.0, 0.0, -1.0, math.inf, math.nan):
+            with pytest.raises(NotCertifiedError, match="which follows from the noise"):
+                require_step(step * factor, found, size=3)

@@ -188,19 +188,21 @@ def test_two_databases_share_every_wave() -> None:
         ("calibration", "sigma", None),
         ("calibration", "sigma", 0.1),  # too little noise
         ("calibration", "model", {"epsilon": 9.0, "delta": 1e-3, "neighbours": "replace"}),
-        ("grid", "quadratic", 0),
-        ("grid", "quadratic", None),
+        (None, "step", 0),
+        (None, "step", None),
+        (None, "step", 0.75),
     ],
 )
 def test_a_plan_that_states_what_cannot_be_is_refused_when_it_is_read(part, name, value) -> None:
     """With a reason, and before anybody takes its first wave for granted."""
     document = plan().to_dict()
-    assert name in document[part]
-    stated = document[part][name]
+    holder = document if part is None else document[part]
     if isinstance(value, dict):
-        value = stated | value
+        value = holder[name] | value
+    assert name in holder
+    holder[name] = value
     with pytest.raises(BlurfitError):
-        Plan.from_dict(document | {part: document[part] | {name: value}})
+        Plan.from_dict(document)
 
 
 def test_noise_for_more_people_is_refused_in_words() -> None:

@@ -59,15 +59,15 @@ def test_the_grid_of_other_agreements_is_refused() -> None:
     plain = propose(quorum=400)
     for agreement, other in ((plain, AGREEMENT), (AGREEMENT, plain)):
         with pytest.raises(NotCertifiedError):
-            replace(agreement, grid=other.grid).verify()
+            replace(agreement, step=other.step).verify()
         with pytest.raises(NotCertifiedError):
-            replace(agreement, calibration=other.calibration, grid=other.grid).verify()
+            replace(agreement, calibration=other.calibration, step=other.step).verify()
 
 
 @pytest.mark.parametrize("quorum", [3, 100, 5000, 10**6])
 def test_rounding_and_discrete_noise_are_paid_for(quorum) -> None:
     agreement = propose(proofs=True, quorum=quorum)
-    calibration, step, size = agreement.calibration, agreement.grid.quadratic, agreement.form.size
+    calibration, step, size = agreement.calibration, agreement.step, agreement.form.size
     reach = agreement.form.reach("replace").sums
     assert calibration.reach.sums == pytest.approx(reach * (1 + PROVED_ROUNDING))
     assert step * size <= reach * PROVED_ROUNDING / 2 * (1 + 1e-12)

@@ -117,6 +117,13 @@ def test_standard_errors_have_their_types_and_are_possible(model, field, value, 
         PublishedModel.from_dict(document)
 
 
+@pytest.mark.parametrize("field", ["software", "method", "refusal", "doubt", "condition"])
+def test_texts_hold_nothing_that_a_terminal_obeys(model, field) -> None:
+    document = json.loads(model.to_json()) | {field: "by\x1b]0;owned\x07 hand"}
+    with pytest.raises(InvalidValueError, match=field):
+        PublishedModel.from_dict(document)
+
+
 def test_sums_are_what_so_many_people_can_send(moments) -> None:
     document = json.loads(moments.to_json())
     document["sums"][0] = 1e300

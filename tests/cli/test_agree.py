@@ -4,6 +4,7 @@ import json
 from types import SimpleNamespace
 
 import click
+import openpyxl
 import pytest
 from click.testing import CliRunner
 
@@ -144,7 +145,9 @@ def test_from_a_survey_that_exists(blurfit) -> None:
     bounds = {"minimum": 0, "maximum": 100, "required": True}
     fields = [{"name": name, "type": "number", "constraints": bounds} for name in ("age", "income")]
     (blurfit.folder / "table.json").write_text(json.dumps({"fields": fields}))
-    blurfit.refused("init made --from table.json", says="which one is to be predicted?")
+    blurfit.refused(
+        "init made --from table.json", says="Name the one to be predicted with `--target`"
+    )
     done = blurfit.done("init made --from table.json --target income")
     assert "with 2 questions from table.json" in done.stdout
     plan = read_proposal(blurfit.folder / "made" / "schema.toml")
@@ -153,6 +156,34 @@ def test_from_a_survey_that_exists(blurfit) -> None:
     (blurfit.folder / "again.json").write_text(shown.stdout)
     blurfit.done("init again --from again.json")
     assert read_proposal(blurfit.folder / "again" / "schema.toml").schema == plan.schema
+
+
+def test_from_a_form_that_exists(blurfit) -> None:
+    """Bounds may be added to those of the form, and what was left out is printed."""
+    book = openpyxl.Workbook()
+    book.active.title = "survey"
+    rows = (["type", "name"], ["int", "age"], ["integer", "pay"], ["text", "name"])
+    for row in rows:
+        book.active.append(row)
+    book.save(blurfit.folder / "form.xlsx")
+    typed = ("init", "made", "--from", "form.xlsx", "--target", "pay", "--bounds", "age", "0", "99")
+    blurfit.refused(*typed, says=("`--bounds NAME LOWEST HIGHEST`: 3 'pay'.", "form.xlsx"))
+    typed += ("--bounds", "pay", "0", "9")
+    blurfit.refused(*typed, "--levels", "age", "a,b", says="`--levels` cannot be combined with")
+    blurfit.refused(*typed, "--bounds", "ag", "0", "9", says="'ag' has `--bounds`, and no number")
+    assert "can be blurred: 4 'name' (text)." in blurfit.done(*typed).stdout
+    schema = read_proposal(blurfit.folder / "made" / "schema.toml").schema
+    assert schema.features == (Numeric("age", 0, 99, "refuse", optional=True),)
+    shown = blurfit("show made/schema.toml --table-schema")
+    (blurfit.folder / "own.json").write_text(shown.stdout)
+    more = ("--from", "own.json", "--bounds", "age", "0", "9")
+    blurfit.refused("init", "again", *more, says="a Table Schema that blurfit wrote")
+    fields = [{"name": name, "type": "number"} for name in ("age", "pay")]
+    (blurfit.folder / "other.json").write_text(json.dumps({"fields": fields}))
+    typed = ("init", "other", "--from", "other.json", *typed[4:])
+    blurfit.done(*typed)
+    schema = read_proposal(blurfit.folder / "other" / "schema.toml").schema
+    assert (schema.target.lower, schema.target.upper) == (0, 9)
 
 
 PEOPLE_CSV = "alter;region;kind;name;lohn\n31;nord;ja;Ada;1.030,50\n;süd;nein;Bo;2.500\n"
@@ -206,6 +237,21 @@ def test_identifiers_and_dates_are_left_out_and_flags_can_be_pasted(blurfit) -> 
 def test_which_headings_are_wrong_is_said(blurfit, text, message) -> None:
     (blurfit.folder / "people.csv").write_text(text)
     blurfit.refused("init made --from people.csv", says=message)
+
+
+def test_a_table_of_an_older_spreadsheet_is_read_if_its_encoding_is_said(blurfit) -> None:
+    (blurfit.folder / "people.csv").write_text("größe;lohn\n31;5\n180;7\n", encoding="cp1252")
+    typed = ["init", "made", "--from", "people.csv", "--target", "lohn"]
+    typed += ["--bounds", "größe", "0", "250", "--bounds", "lohn", "0", "9"]
+    blurfit.refused(*typed, says="often `--encoding cp1252`")
+    blurfit.refused(*typed, "--encoding", "ansi-9", says="`encoding` must name an encoding")
+    blurfit.done(*typed, "--encoding", "cp1252")
+    agree = "agree made/schema.toml --epsilon 1 --delta 1e-6 --quorum 5000 --out agreement.json"
+    blurfit.done(agree)
+    contribute = "contribute agreement.json people.csv --out blurred.parquet"
+    blurfit.refused(contribute, says="often `--encoding cp1252`")
+    facts = json.loads(blurfit.done(f"{contribute} --encoding cp1252 --json").stdout)
+    assert facts["rows"] == 2
 
 
 def test_what_is_missing_is_asked_for_at_a_terminal(blurfit, monkeypatch) -> None:

@@ -64,6 +64,11 @@ def test_predictions_are_the_models(blurfit, number) -> None:
     exact = number.predict({"age": AGES})
     assert [float(one) for (one,) in found] == [round(float(one), 2) for one in exact]
     assert "`blurfit statement model.json`" in result.stderr
+    wide = (blurfit.folder / "people.csv").read_text().encode("utf-16")
+    (blurfit.folder / "wide.csv").write_bytes(wide)
+    blurfit.refused("predict model.json wide.csv", says="often `--encoding cp1252`")
+    again = blurfit.done("predict model.json wide.csv --encoding utf-16").stdout
+    assert again == (blurfit.folder / "predictions.csv").read_text()
     shown = blurfit("predict model.json people.csv")
     assert (shown.returncode, shown.stderr) == (0, "")
     assert lines(shown.stdout) == [heading, *found]
@@ -202,7 +207,11 @@ def test_hospitals_blur_and_somebody_learns(blurfit, agreed_learn) -> None:
         *("--out", "again.json", "--moments", "moments.json"),
     )
     model = PublishedModel.load(blurfit.folder / "again.json")
-    assert again.stdout == f"{model.summary()}\n\nWrote again.json and moments.json.\n"
+    record = f"{agreed_learn.fingerprint[:12]}.release.json"
+    assert (blurfit.folder / "lake" / record).exists()
+    assert again.stdout.startswith(f"{model.summary()}\n\nThe release is recorded beside the files")
+    assert f"in {record}. Keep it there" in again.stdout
+    assert again.stdout.endswith("\n\nWrote again.json and moments.json.\n")
     moments = PublishedMoments.load(blurfit.folder / "moments.json")
     assert moments.fit().to_json() == model.to_json()
     first, second = (blurfit.folder / name for name in ("model.json", "again.json"))

@@ -20,8 +20,8 @@ TWO = [("Office", "https://first.example"), ("University", "https://second.examp
 VECTORS = json.loads(Path(__file__).parents[1].joinpath("vectors", "shares.json").read_text())
 PROMISE = {"epsilon": 1, "delta": 1e-6, "quorum": 20, "admission": "anyone", "proofs": False}
 AGREEMENT = Agreement.propose(SCHEMA, databases=TWO, **PROMISE)
-LIMIT = int(largest_steps(AGREEMENT.calibration, AGREEMENT.grid))
-STEP, WIDTH = AGREEMENT.grid.quadratic, 5  # products of (c, age, income), but c²
+LIMIT = int(largest_steps(AGREEMENT.calibration, AGREEMENT.step))
+STEP, WIDTH = AGREEMENT.step, 5  # products of (c, age, income), but c²
 
 
 def blurred(steps: np.ndarray) -> Submissions:

@@ -328,7 +328,7 @@ def test_sums_for_people_lie_on_the_grid() -> None:
     agreement, clean = small(200)
     sums = passes.blurred(agreement, clean, None)
     assert sums.fingerprint == agreement.fingerprint
-    assert (sums.sums % agreement.grid.dither == 0).all()
+    assert (sums.sums % agreement.step == 0).all()
     assert sums != passes.blurred(agreement, clean, None)
     assert passes.blurred(agreement, clean, 3) == passes.blurred(agreement, clean, 3)
 

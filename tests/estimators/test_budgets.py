@@ -182,8 +182,16 @@ def test_workers_of_workers_refuse(kind, within) -> None:
         assert workers.submit(fit_in_a_worker, within).result() == len(X)
 
 
-def test_a_program_that_was_started_within_refuses() -> None:
-    """Also if it opens a budget of its own."""
+@pytest.mark.parametrize("moved", [None, "tempfile", "environment"])
+def test_a_program_that_was_started_within_refuses(moved, tmp_path, monkeypatch) -> None:
+    """Also if it opens a budget of its own, and where the folder for temporary files has become
+    another since blurfit was imported.
+    """
+    if moved == "tempfile":
+        monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    elif moved == "environment":
+        monkeypatch.setenv("TMPDIR", str(tmp_path))
+        monkeypatch.setattr("tempfile.tempdir", None)
     program = (
         "from blurfit import Budget; import numpy as np\n"
         "from blurfit.estimators import MomentPerturbationRegressor as Kind\n"
@@ -203,7 +211,7 @@ def test_a_program_that_was_started_within_refuses() -> None:
 
 def test_the_mark_goes_with_the_last_block(tmp_path, monkeypatch) -> None:
     """In any order in which threads leave, and after an error; nothing stays behind."""
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr("blurfit.budget._FOLDER", str(tmp_path))
     one, other = Budget(epsilon=1.0, delta=1e-6), Budget(epsilon=1.0, delta=1e-6)
     one.__enter__()
     other.__enter__()

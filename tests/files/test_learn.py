@@ -297,7 +297,7 @@ def test_one_noise_for_a_set_of_files(tmp_path) -> None:
     first = release_files(agreement, [str(file)], Threads(1))
     assert release_files(agreement, [str(file)], Threads(1)) == first
     shown = PublishedMoments.from_json(first.moments)
-    added = (shown.sums - totals_of(agreement, sent).sums) / agreement.grid.quadratic
+    added = (shown.sums - totals_of(agreement, sent).sums) / agreement.step
     assert (added == np.rint(added)).all()
     assert (added != 0).all()
 

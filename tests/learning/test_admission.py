@@ -73,20 +73,20 @@ def test_the_cost_is_within_the_share_of_delta_or_norms_are_not_looked_at() -> N
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (lambda row, grid: row.__setitem__(0, np.nan), "a number that is not finite"),
-        (lambda row, grid: row.__setitem__(-1, np.inf), "a number that is not finite"),
-        (lambda row, grid: row.__setitem__(-1, -np.inf), "a number that is not finite"),
-        (lambda row, grid: row.__setitem__(2, 2.0**30), "a norm above .* which noise"),
-        (lambda row, grid: row.__setitem__(-1, 2.0**30), "a norm above .* which noise"),
-        (lambda row, grid: row.__setitem__(0, 1e300), "a norm above .* which noise"),
-        (lambda row, grid: row.__setitem__(0, row[0] + grid.quadratic / 2), "no multiple of"),
-        (lambda row, grid: row.__setitem__(-1, row[-1] + grid.dither / 2), "no multiple of"),
+        (lambda row, step: row.__setitem__(0, np.nan), "a number that is not finite"),
+        (lambda row, step: row.__setitem__(-1, np.inf), "a number that is not finite"),
+        (lambda row, step: row.__setitem__(-1, -np.inf), "a number that is not finite"),
+        (lambda row, step: row.__setitem__(2, 2.0**30), "a norm above .* which noise"),
+        (lambda row, step: row.__setitem__(-1, 2.0**30), "a norm above .* which noise"),
+        (lambda row, step: row.__setitem__(0, 1e300), "a norm above .* which noise"),
+        (lambda row, step: row.__setitem__(0, row[0] + step / 2), "no multiple of"),
+        (lambda row, step: row.__setitem__(-1, row[-1] + step / 2), "no multiple of"),
     ],
 )
 def test_what_no_honest_contributor_sends_is_refused_with_its_place(spoil, message) -> None:
     agreement = propose()
     screen, numbers = Screen.of(agreement), blurred(agreement, 5)
-    spoil(numbers[3], agreement.grid)
+    spoil(numbers[3], agreement.step)
     assert screen.passes(numbers).tolist() == [True, True, True, False, True]
     with pytest.raises(InvalidValueError, match=f"Submission 3 has .*{message}"):
         screen.require(numbers)

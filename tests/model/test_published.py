@@ -145,7 +145,7 @@ def test_the_struct_has_the_fields_of_the_file_and_names_what_is_wrong(made) -> 
     for change, name in (
         ({"more": 1}, "unknown field `more`"),
         ({"count": "many"}, r"got `str` - at `\$\.count`"),
-        ({"agreement": document["agreement"] | {"grid": {}}}, r"at `\$\.agreement\.grid`"),
+        ({"agreement": document["agreement"] | {"step": {}}}, r"at `\$\.agreement\.step`"),
     ):
         with pytest.raises(InvalidValueError, match=name):
             type(file).from_dict(document | change)

@@ -52,7 +52,7 @@ def test_says_what_is_promised_to_whom(neighbours) -> None:
     anything = "the blurred sums (the moments), and any number of models that are made from them"
     assert anything in text
     weights = found.agreement.weights
-    told = f"\\(intercept\\) {weights.constant:.4g}, age {weights.columns[0]:.4g}"
+    told = f"(intercept) {weights.constant:.4g}, age {weights.columns[0]:.4g}"
     assert f"public weights | {told}, \\<income\\> {weights.columns[1]:.4g}" in text
     assert "may be predicted | age, \\<income\\>" in text
 

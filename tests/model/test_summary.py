@@ -34,7 +34,7 @@ def test_html_and_markdown_say_the_same_and_take_no_orders_from_names() -> None:
     summary = PublishedMoments(agreement, 100, np.zeros(agreement.width)).fit().summary()
     assert "<b>" not in summary.to_html()
     assert "![x](" not in summary.to_markdown()
-    assert "\\!\\[x\\]" in summary.to_markdown()
+    assert "!\\[x\\]" in summary.to_markdown()
 
 
 @pytest.mark.parametrize(

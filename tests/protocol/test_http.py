@@ -12,7 +12,15 @@ from blurfit import errors
 from blurfit import protocol as http
 from blurfit import protocol as problems
 from blurfit.errors import BlurfitError, InvalidValueError, ServiceError
-from blurfit.protocol import FIRST_PAUSE, LONGEST_PAUSE, TRY_AGAIN, Exchange, acknowledged, decoded
+from blurfit.protocol import (
+    FIRST_PAUSE,
+    LONGEST_PAUSE,
+    TRY_AGAIN,
+    Exchange,
+    acknowledged,
+    decoded,
+    state_in,
+)
 
 URL = "http://127.0.0.1:8000"
 OK = httpx.Response(200, content=b"fine")
@@ -147,6 +155,13 @@ def test_who_never_answers_is_given_up_after_the_patience_and_named(clock) -> No
     assert len(network.requests) == len(clock.waits) + 1
 
 
+def test_a_certificate_that_is_not_trusted_is_said_at_once_with_what_to_set(clock) -> None:
+    network = Network(httpx.ConnectError("[SSL: CERTIFICATE_VERIFY_FAILED] self-signed"))
+    with over(network, clock) as service, pytest.raises(ServiceError, match="SSL_CERT_FILE"):
+        service.get("/x")
+    assert not clock.waits
+
+
 # ---- refusals
 
 
@@ -174,7 +189,7 @@ def test_every_error_has_a_problem_of_its_own_or_never_leaves_a_service() -> Non
     classes = {
         one for one in vars(errors).values() if isinstance(one, type) and issubclass(one, Exception)
     } - {BlurfitError}
-    local = {errors.NotCertifiedError, errors.NotPrivateWarning}
+    local = {errors.NotCertifiedError, errors.NotPrivateWarning, errors.AdviceWarning}
     assert {cause for cause, _ in PARTICULAR} == classes - local
 
 
@@ -223,6 +238,49 @@ def test_an_answer_is_json_or_an_error() -> None:
     for answer in (b"", b"<html>", b"\xff", b"{"):
         with pytest.raises(ServiceError, match="Is this a blurfit service"):
             decoded(answer)
+
+
+HOSTILE = "\x1b]0;owned\x07\r\nStored: all rows.\x9b"
+STATE = {
+    **{"fingerprint": "ab" * 32, "state": "collecting", "count": 1, "quorum": 9, "invited": False},
+    **{"closes": None, "awaits": None, "sums": False, "reason": None},
+    "waves": [
+        {"number": 1, "quorum": 9, "state": "collecting", "count": 1, "fingerprint": "ab" * 32}
+    ],
+}
+
+
+@pytest.mark.parametrize("status", [409, 418])
+def test_what_a_service_says_is_printable_and_cut(clock, status) -> None:
+    body = {"type": "urn:blurfit:problem:conflict", "detail": HOSTILE + "x" * 500_000}
+    with (
+        over(Network(httpx.Response(status, json=body)), clock) as service,
+        pytest.raises(BlurfitError) as refusal,
+    ):
+        service.get("/x")
+    assert str(refusal.value).isprintable()
+    assert len(str(refusal.value)) == 1001
+    hostile = {"content-encoding": HOSTILE.encode("latin-1", "replace") + b"x" * 10_000}
+    with (
+        over(Network(httpx.Response(200, headers=hostile)), clock) as service,
+        pytest.raises(ServiceError) as refusal,
+    ):
+        service.get("/x")
+    assert str(refusal.value).isprintable()
+    assert len(str(refusal.value)) < 1500
+
+
+def test_a_state_is_one_and_its_texts_are_printable() -> None:
+    assert state_in(json.dumps(STATE).encode()) == STATE
+    evil = STATE | {"awaits": HOSTILE, "reason": HOSTILE, HOSTILE: [HOSTILE]}
+    found = state_in(json.dumps(evil).encode())
+    assert found["state"] == "collecting"
+    assert found["awaits"] == found["reason"] == "�]0;owned���Stored: all rows.�"
+    assert all(map(str.isprintable, found))
+    missing = [{key: STATE[key] for key in STATE if key != name} for name in STATE]
+    for other in ([], {}, [STATE], STATE | {"state": "fine"}, STATE | {"waves": []}, *missing):
+        with pytest.raises(ServiceError, match="the state of a collection"):
+            state_in(json.dumps(other).encode())
 
 
 # ---- acknowledgements

@@ -18,7 +18,7 @@ PLAIN = Agreement.propose(SCHEMA, **PROMISE)
 
 
 def test_it_has_the_deviation_of_a_whole_quorum_on_each_number() -> None:
-    drawn = noise.database_steps(NOISY, 20_000) * NOISY.grid.quadratic
+    drawn = noise.database_steps(NOISY, 20_000) * NOISY.step
     expected = NOISY.calibration.sigma / np.sqrt(NOISY.form.counts)
     assert drawn.std(axis=0) == pytest.approx(expected, rel=0.03)
     assert np.abs(drawn.mean(axis=0) / expected).max() < 0.05
@@ -27,7 +27,7 @@ def test_it_has_the_deviation_of_a_whole_quorum_on_each_number() -> None:
 
 
 def test_sums_stay_on_the_grid_and_get_it_once() -> None:
-    step = NOISY.grid.quadratic
+    step = NOISY.step
     clean = exact_totals(NOISY, PEOPLE)
     whole = Totals(clean.count, np.rint(clean.sums / step) * step, NOISY.fingerprint)
     found = noise.with_database_noise(NOISY, whole)

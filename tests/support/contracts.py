@@ -64,11 +64,11 @@ CHANGES: list[Callable[[float], Any]] = [
 
 def mutations(agreement: Agreement, count: int) -> list[dict[str, Any]]:
     """One field of the contract changed, a little or a lot, or made something else: each number of
-    noise, promises and grid in each of these ways, and so many fields anywhere.
+    noise, promises and step in each of these ways, and so many fields anywhere.
     """
     text = json.dumps(agreement.to_dict())
     original = json.loads(text)
-    paths = [path for part in ("calibration", "grid") for path in _numbers((part,), original[part])]
+    paths = [path for part in ("calibration", "step") for path in _numbers((part,), original[part])]
     wanted = [(path, change) for path in paths for change in CHANGES]
     generator = np.random.default_rng(4)
     for _ in range(count):

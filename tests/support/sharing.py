@@ -35,7 +35,7 @@ def marked(agreement: Agreement, *senders: int, marks: tuple[int, ...] = ()) -> 
     for row, mark in enumerate(marks or senders):
         steps[row, mark % WIDTH] = 2.0 ** (mark // WIDTH)
     names, seeds = zip(*(_fixed(sender) for sender in senders), strict=True)
-    table = Submissions(np.array(names), agreement.fingerprint, steps * agreement.grid.quadratic)
+    table = Submissions(np.array(names), agreement.fingerprint, steps * agreement.step)
     if agreement.proofs:
         return proved_with(agreement, table, [one.tobytes() * 4 for one in seeds])
     return shared_with(agreement, table, np.array(seeds))

@@ -219,7 +219,7 @@ def _diagonal_like_the_rest() -> Broken:
     def drawn(factor: FloatArray | float) -> Draw:
         def seen(record: FloatArray, count: int) -> FloatArray:
             noise = scales * factor * generator.standard_normal((count, len(record)))
-            step = agreement.grid.quadratic
+            step = agreement.step
             return to_grid(record, step, toward_zero=False) + to_grid(
                 noise, step, toward_zero=False
             )

@@ -374,8 +374,12 @@ def test_where_nothing_can_be_given_nothing_is_asked(visit, service, propose) ->
     for address, words in (
         (f"{invited.fingerprint}#invitation={tokens.new_token()}", "This link has been used."),
         (paused.fingerprint, "This survey is paused."),
-        (invited.fingerprint, "You need an invitation"),
+        (
+            f"{invited.fingerprint}#invitation={tokens.new_token()[:30]}",
+            "This link is not complete.",
+        ),
         (closed.fingerprint, "This survey has closed"),
+        (invited.fingerprint, "You need an invitation"),
         ("0" * 64, "Is this the service that you were invited to"),
     ):
         page = visitor.go(f"/c/{address}")

@@ -202,22 +202,14 @@ def forgeries(agreement: Agreement) -> dict[str, dict[str, Any]]:
     forge("local epsilon overstated")["local"]["epsilon"] *= 1 + 1e-6
     forge("proved")["model"]["proved"] = False
     forge("unknown")["surprise"] = 1
-    for step in ("quadratic", "linear", "dither"):
-        made[f"coarse {step}"] = agreement.to_dict()
-        made[f"coarse {step}"]["grid"][step] *= 2
-        made[f"fine {step}"] = agreement.to_dict()
-        made[f"fine {step}"]["grid"][step] /= 2
-    made["other mechanism"] = agreement.to_dict()
-    made["other mechanism"]["mechanism"] = "input"
+    for name, factor in (("coarse", 2), ("fine", 0.5), ("crooked", 0.75)):
+        made[name] = agreement.to_dict()
+        made[name]["step"] *= factor
     made["unknown field"] = agreement.to_dict() | {"trust": "one"}
     made["no targets"] = agreement.to_dict()
     made["no targets"]["schema"]["targets"] = ["age"]
     made["one database"] = agreement.to_dict()
     made["one database"]["databases"] = [{"name": "A", "url": "https://a.example"}]
-    made["objective"] = agreement.to_dict()
-    made["objective"]["objective"] = {
-        "loss": "squared", "approximation": "taylor", "l1": 0.0, "l2": 0.0,
-    }  # fmt: skip
     fields = forge("less noise")
     fields["sigma"] *= 1 - 1e-6
     fields["mu"] /= 1 - 1e-6
@@ -228,7 +220,6 @@ def forgeries(agreement: Agreement) -> dict[str, dict[str, Any]]:
     fields["mu"] *= 1 - 1e-6
     forge("reach of a submission")["reach"]["submission"] *= 1 - 1e-6
     forge("releases")["model"]["releases"] = 1
-    made["public rows"] = agreement.to_dict() | {"public_rows": "5a" * 32}
     made["diaries"] = agreement.to_dict() | {"diaries": False}  # which is never written out
     for name in list(agreement.to_dict()["weights"])[:3]:  # which reach further than was said
         made[f"weight of {name}"] = agreement.to_dict()
@@ -311,7 +302,6 @@ WRONG_CODES: dict[str, list[Any]] = {
         {"south": 1.0, "east": 0.3, "north": 0.0},
         None,
     ],
-    "public_rows": ["5a" * 32],
 }
 
 

@@ -46,7 +46,9 @@ def test_a_collection_shows_how_far_it_is(visit, service, collect, people) -> No
     visitor = visit(own=True)
     visitor.context.clock.install()
     page = visitor.go(f"/collections/{agreement.fingerprint}")
-    expect(page.get_by_text("120 of at least 300 submissions; 180 more are needed")).to_be_visible()
+    expect(
+        page.get_by_text("about 120 of at least 300 submissions; about 180 more")
+    ).to_be_visible()
     expect(page.get_by_text("Open", exact=True)).to_be_visible()
     expect(page.get_by_role("img", name=re.compile("120 have taken part"))).to_be_visible()
     expect(page.get_by_text("below 300 submissions")).to_be_visible()
@@ -282,7 +284,41 @@ def test_the_promise_follows_what_is_edited(visit, service) -> None:
 def test_a_wrong_token_is_refused(visit) -> None:
     page = visit().go("/admin")
     enter(page, "not the token")
-    expect(page.get_by_role("alert")).to_contain_text("The administrator's token is needed")
+    expect(page.get_by_role("alert")).to_contain_text("This is no administrator’s token.")
+    german = visit(locale="de-DE").go("/admin")
+    german.locator("#token").fill("not the token")
+    german.locator("#enter-button").click()
+    expect(german.get_by_role("alert")).to_contain_text("Das ist kein Token für die Verwaltung.")
+    expect(german.get_by_role("alert")).not_to_contain_text("Bearer")
+
+
+def test_counts_are_said_to_be_rounded_and_arrivals_are_drawn_as_they_are_seen(
+    visit, service, survey, people
+) -> None:
+    """Seen before: "2,000", after four more as before, and a straight line for minutes."""
+    promise = {"epsilon": 1, "delta": 1e-6, "quorum": 300, "admission": "anyone"}
+    agreement = Agreement.propose(survey("counted income"), **promise)
+    service.open(agreement)
+    table = people(250, "counted income")
+    service.store.add(agreement, perturb_table(agreement, table))
+    page = visit().go(f"/collections/{agreement.fingerprint}")
+    status = page.locator("#status")
+    expect(status).to_contain_text("about 250 of at least 300 submissions; about 50 more")
+    expect(status).to_contain_text("Counts are rounded, so that no single arrival shows.")
+    heights = page.evaluate(
+        """async () => {
+          const plots = await import("/pages/plots.js");
+          const hour = Math.floor(Date.now() / 3_600_000);
+          const at = (minutes) => Date.now() - 60_000 * minutes;
+          const seen = [{at: at(4), count: 10}, {at: at(3), count: 40}, {at: at(0), count: 41}];
+          const hours = [{hour: hour - 1, count: 20}, {hour, count: 21}];
+          const drawn = plots.arrivalsPlot(hours, 50, seen);
+          const points = drawn.querySelector("polyline").getAttribute("points");
+          return points.split(" ").map((point) => Number(point.split(",")[1]));
+        }"""
+    )
+    assert len(set(heights)) > 3
+    assert heights == sorted(heights, reverse=True)  # downwards in the picture is less
 
 
 def test_invitations_are_made_in_the_page(visit, service, survey) -> None:
@@ -335,3 +371,37 @@ def test_a_curve_is_drawn_with_its_band(visit, service, people) -> None:
     scaled = [(x - x.min()) / np.ptp(x) for x in (-heights, expected)]
     assert np.allclose(*scaled, atol=0.01)
     expect(page.locator("ul.effects").first.locator("li")).to_have_count(1)  # married
+
+
+@pytest.mark.parametrize(
+    ("language", "hidden", "crowded"),
+    [
+        ("en-GB", "Not shown: home: tent (too few people", "Caution: many people seem to be at 30"),
+        (
+            "de-DE",
+            "Nicht gezeigt: home: tent (zu wenige",
+            "Vorsicht: Viele Menschen scheinen bei 30",
+        ),
+    ],
+)
+def test_rare_answers_are_left_out_and_narrow_bounds_warned_of(
+    visit, service, language, hidden, crowded
+) -> None:
+    schema = Schema(
+        [Categorical("home", ["flat", "house", "tent"]), Numeric("age", 18, 90)],
+        Numeric(f"rent {language}", 0, 30),
+    )
+    agreement = Agreement.propose(schema, epsilon=20, delta=1e-6, quorum=2000, admission="anyone")
+    generator = np.random.default_rng(0)
+    home = generator.choice(["flat", "house"], 2000)
+    rent = 40 + 10 * (home == "house") + generator.normal(0, 8, 2000)
+    table = {"home": home, "age": generator.uniform(18, 90, 2000), f"rent {language}": rent}
+    service.open(agreement)
+    service.store.add(agreement, perturb_table(agreement, table))
+    model = service.store.publish(agreement)
+    assert (model.hidden, model.crowded) == (("home=tent",), "upper")
+    page = visit(locale=language).go(f"/m/{agreement.fingerprint}")
+    expect(page.locator("#hidden")).to_contain_text(hidden)
+    expect(page.locator("#crowded")).to_contain_text(crowded)
+    expect(page.locator("[data-coefficient='home=house']")).to_have_count(1)
+    expect(page.locator("[data-coefficient='home=tent']")).to_have_count(0)

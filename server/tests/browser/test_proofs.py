@@ -159,7 +159,7 @@ def test_tampered_terms_are_refused(run, two) -> None:
         "databases": [],
         "calibration.quorum": 10**6,
         "calibration.sigma": given["calibration"]["sigma"] * 0.99,
-        "grid.quadratic": given["grid"]["quadratic"] * 2,
+        "step": given["step"] * 2,
         "calibration.model.epsilon": 650,
     }.items():
         assert run(CHECK, changed(given, path, value)) is not None, path

@@ -69,7 +69,7 @@ def test_two_requests_to_two_origins_and_neither_tells_the_record(new_tab, two, 
     (part,) = agreement.parts
     difference = steps * part.step - agreement.exact(RECORD)
     assert (np.abs(difference) < 8 * part.deviations).all()
-    largest = largest_steps(agreement.calibration, agreement.grid)
+    largest = largest_steps(agreement.calibration, agreement.step)
     for some in words:  # as random words are: hardly one of them as small as a blurred number
         assert (np.abs(some.view(np.int64)) < largest).mean() < 0.1
 
@@ -166,7 +166,7 @@ def test_vectors(run) -> None:
         {"databases": [{"name": "A", "url": "https://a_b"}, {"name": "B", "url": "https://b"}]},
         {"trust": "shared"},
         {"version": 2},
-        {"grid": {"quadratic": 2.0**-8, "linear": 2.0**-8, "dither": 2.0**-8}},
+        {"step": 2.0**-8},
     ],
 )
 def test_other_agreements_are_refused(run, two, change) -> None:

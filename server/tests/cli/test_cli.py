@@ -261,6 +261,16 @@ def test_what_is_a_mistake_of_ours_is_not_hidden() -> None:
     assert isinstance(result.exception, KeyError)
 
 
+def test_without_a_command_ten_lines_say_how_to_begin() -> None:
+    """On standard output, so that a pager shows them; quickstart and init come first."""
+    result = CliRunner().invoke(cli.main, [])
+    lines = result.stdout.splitlines()
+    assert (result.exit_code, len(lines), result.stderr) == (0, 10, "")
+    assert [line.split()[1] for line in lines[2:4]] == ["quickstart", "init"]
+    for name in re.findall(r"blurfit ([a-z]+)", result.stdout):
+        assert name in cli.commands()
+
+
 # ---- real processes
 
 
@@ -276,6 +286,9 @@ def test_who_does_not_answer_is_exit_code_3(blurfit, propose, command: str) -> N
         result = blurfit(command, *asked)
     assert result.returncode == 3
     assert url in result.stderr
+    assert (
+        command == "contribute" or f"{url} does not answer. Trying again for 0.3" in result.stderr
+    )
     assert "Traceback" not in result.stderr
     assert not result.stdout
 

@@ -109,7 +109,7 @@ class Both:
                 assert shown.count == len(common)
                 if not shown.agreement.database_noise:
                     total = np.sum([known[one] for one in common], axis=0)
-                    step = shown.agreement.grid.quadratic
+                    step = shown.agreement.step
                     assert shown.sums.tolist() == (total * step).tolist()
         return releases
 

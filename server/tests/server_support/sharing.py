@@ -23,7 +23,7 @@ def arrival(shares) -> Arrival:
 def counted(store: Store, agreement: Agreement) -> set[int]:
     """Who is in the published sums; somebody who were in them twice would show as another."""
     shown = moments_in(store.moments_text(agreement.fingerprint))
-    steps = [round(one / agreement.grid.quadratic) for one in shown.sums.tolist()]
+    steps = [round(one / agreement.step) for one in shown.sums.tolist()]
     found = {
         WIDTH * bit + place
         for place, number in enumerate(steps)

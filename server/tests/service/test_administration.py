@@ -1,11 +1,14 @@
 """What administrators may do, with their tokens, and nobody else."""
 
+import io
 import json
 import logging
+import re
 from dataclasses import replace
 
 import httpx2 as httpx
 import numpy as np
+import openpyxl
 import pytest
 import sqlalchemy as sa
 from starlette.testclient import TestClient
@@ -73,6 +76,59 @@ def test_publishing_goes_on_where_a_store_that_was_full_or_read_only_left_it(
             assert client.get(path).json()["state"] == left
             answer = client.post(f"{path}/publish", headers=ADMINISTRATOR)
             assert (answer.status_code, answer.json()["count"]) == (200, 40)
+
+
+YES_NO = [["list_name", "name", "media"], ["yn", "yes", "x"], ["yn", "no", None], ["x", "y", "z"]]
+HEADING = ["type", "name", "label::Deutsch", "relevant", "constraint", "choice_filter", "required"]
+PAY = ["integer", "pay", None, None, ". >= 0 and . <= 9", None, "yes", "a note"]
+READ = [
+    HEADING,
+    PAY,
+    ["text", "name"],
+    ["note"],
+    ["select_one yn or_other", "a", "${pay}", "${pay} > 3 or 2", "x", "y", "${pay} > 2"],
+    ["select_one yn", "b", "b", "${pay} > 3"],
+]
+REFUSED = [
+    HEADING,
+    PAY,
+    PAY,
+    ["integer", "rent"],
+    ["integer"],
+    ["select_one none", "a"],
+    ["select_multiple none", "b"],
+    ["end_group"],
+    ["begin_group"],
+]
+
+
+@pytest.mark.parametrize(
+    ("rows", "status", "words"),
+    [
+        (READ, 200, "Freiwillige Zeilen, weil `required` eine Bedingung ist: 5 'a'."),
+        (REFUSED, 400, "`: 4 'rent';"),
+        ([["title"]], 400, "muss die Spalten nennen"),
+        ([HEADING, ["text", "name"]], 400, "es hat 0 Fragen"),
+    ],
+)
+def test_what_a_form_says_and_is_not_applied_is_named_in_german(http, rows, status, words) -> None:
+    """With the name of the file, and in no other language."""
+    book = openpyxl.Workbook()
+    for title, lines in {"survey": rows, "choices": YES_NO, "settings": [["x"], ["y"]]}.items():
+        sheet = book.create_sheet(title)
+        for line in lines:
+            sheet.append(line)
+    file = io.BytesIO()
+    book.save(file)
+    headers = ADMINISTRATOR | {"accept-language": "de", "content-type": tokens.OCTETS}
+    address = "/surveys?name=my%20form.xlsx"
+    answer = http.post(address, content=file.getvalue(), headers=headers)
+    assert answer.status_code == status, answer.text
+    said = answer.json()["notes"] if status == 200 else [answer.json()["detail"]]
+    assert words in " ".join(said)
+    assert status == 200 or "'my form.xlsx'" in said[0]
+    for text in said:
+        assert not re.search(r"\b(row|the|that|is|are|left|asked|has|must|got)\b", text), text
 
 
 @pytest.mark.parametrize("role", ["whole", "first", "second"])

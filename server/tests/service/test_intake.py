@@ -41,7 +41,7 @@ def test_bad_submissions_are_refused_and_nothing_is_kept(http, agreement) -> Non
     infinite = one.to_bytes()[:-8] + np.array([np.inf]).tobytes()
     nan = one.to_bytes()[:-8] + np.array([np.nan]).tobytes()
     large = one.to_bytes()[:-8] + np.array([2.0**50]).tobytes()
-    between = one.to_bytes()[:-8] + np.array([agreement.grid.dither / 4]).tobytes()
+    between = one.to_bytes()[:-8] + np.array([agreement.step / 4]).tobytes()
     for body, kind, word in (
         (foreign.to_bytes(), BINARY, "another agreement"),
         (foreign.to_json(), JSON, "another agreement"),

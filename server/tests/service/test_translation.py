@@ -55,10 +55,12 @@ SPOKEN = (
     "service/limits.py",
     "store/arrivals.py",
     "agreement/mechanisms.py",
+    "schema/xlsforms.py",
 )
 SPOKEN_KINDS = {"agreement/mechanisms.py": ("OtherGroupError",), "protocol.py": ("Kind",)}
 # Of these modules only what is named here: databases, and the words of a survey.
 SPOKEN_IN_PART = {
+    "schema/imports.py": ("SurveyReader",),
     "agreement/terms.py": ("Database", "require_two", "refuse_unless_shareable"),
     "schema/columns.py": (
         *("Text", "_Texts", "About", "OnlyIf", "Wording", "_line", "refuse_harmful"),

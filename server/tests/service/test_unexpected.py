@@ -2,13 +2,14 @@
 
 import logging
 import sqlite3
+import sys
 
 import pytest
 from starlette.testclient import TestClient
 
 from blurfit.contributor.blur import perturb
 from blurfit.protocol import hashed
-from blurfit_server.service.app import Limits, Service
+from blurfit_server.service.app import Limits, Service, configuration
 from blurfit_server.store.store import Store
 from server_support.requests import ADMINISTRATOR, TOKEN, opened, refused, send
 from support.proposals import propose
@@ -38,6 +39,21 @@ def test_it_has_a_name_in_answer_and_log_and_is_a_deed(http, store, monkeypatch,
     assert TOKEN not in record.getMessage()
     deed = store.audit_log()[0]
     assert (deed.what, deed.outcome) == ("close", 500)
+
+
+@pytest.mark.parametrize("style", ["text", "json"])
+def test_a_log_holds_nothing_that_a_terminal_obeys(style) -> None:
+    hostile = "\x1b]0;owned\x07\r\nforged info: all is well\x9b\u202e"
+    try:
+        raise ValueError(hostile)
+    except ValueError:
+        error = sys.exc_info()
+    record = logging.LogRecord("blurfit", logging.INFO, "", 0, "%s", (hostile,), error)
+    formatter = configuration(style, access=False)["formatters"]["lines"]["()"]()
+    lines = formatter.format(record).split("\n")
+    assert all(map(str.isprintable, lines))
+    assert not any(line.startswith("forged") for line in lines)
+    assert "forged info" in lines[0]
 
 
 def test_so_has_what_goes_past_the_router(http, store, monkeypatch, caplog) -> None:

@@ -71,10 +71,8 @@ def test_the_secret_withdraws_and_the_identifier_does_not(http, store) -> None:
     model = http.post(f"{path}/publish", headers=ADMINISTRATOR).json()
     assert model["count"] == 37
     stay = np.delete(sent.numbers, [3, 4, 5], axis=0)
-    exact = [float(sum(map(int, column))) for column in (stay / agreement.grid.quadratic).T]
-    assert store.moments(agreement).sums.tolist() == [
-        one * agreement.grid.quadratic for one in exact
-    ]
+    exact = [float(sum(map(int, column))) for column in (stay / agreement.step).T]
+    assert store.moments(agreement).sums.tolist() == [one * agreement.step for one in exact]
     refused(ask(http, path, *secrets_of(secret, 0, 1)), 409, "closed", "fixed")
     assert ask(http, path, *right).json()["withdrawn"] == 3, "it is done, whatever came since"
 

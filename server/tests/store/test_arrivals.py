@@ -32,7 +32,7 @@ def arrival(batch: Submissions, *invitations: str) -> Arrival:
 
 def changed(one: Submission, agreement: Agreement) -> Submission:
     """The same identifier with other numbers, such as an honest contributor could have sent."""
-    other = one.numbers + agreement.grid.quadratic * (np.arange(agreement.width) == 0)
+    other = one.numbers + agreement.step * (np.arange(agreement.width) == 0)
     return Submission(one.identifier, one.fingerprint, other)
 
 

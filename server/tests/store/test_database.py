@@ -1,5 +1,6 @@
 """The database under a store: durable, all or nothing, of a version that can be read."""
 
+import os
 import socket
 import sqlite3
 import threading
@@ -15,11 +16,13 @@ import sqlalchemy as sa
 from psycopg import sql
 
 from blurfit import InvalidValueError, StorageError
+from blurfit.contributor.blur import perturb_table
+from blurfit.messages.submissions import Submissions
 from blurfit_server.store import database
 from blurfit_server.store.database import Transactions, Turns
 from blurfit_server.store.store import Store
-from server_support.stores import at_once
-from support.proposals import propose
+from server_support.stores import arrival, at_once
+from support.proposals import PEOPLE, propose
 
 
 def test_commits_are_durable(place) -> None:
@@ -339,3 +342,30 @@ def test_a_store_from_before_the_first_release_is_left_alone(place) -> None:
         )
     with pytest.raises(InvalidValueError, match="written before its first release"):
         Store(place)
+
+
+@pytest.mark.parametrize(("file", "length"), [("-wal", 0), ("-wal", 5000), ("", 0), ("", 8192)])
+def test_nothing_is_acknowledged_once_a_file_was_cut(in_memory, file, length) -> None:
+    """Seen before: 10 were acknowledged, the log cut, 20 more were acknowledged, none stored."""
+    agreement, path = propose(quorum=50), in_memory / "c.db"
+    people = list(perturb_table(agreement, PEOPLE))
+    with Store(path) as store:
+        store.open(agreement)
+        collection = store.collection(agreement.fingerprint)
+
+        def send(rows: slice) -> None:
+            store.receive(collection, [arrival(Submissions.gather(people[rows]))])
+
+        send(slice(10))
+        store.tidy()
+        send(slice(10, 15))
+        os.truncate(f"{path}{file}", length)
+        for _ in range(2):
+            with pytest.raises(StorageError, match=f"c.db{file} was cut while it was open"):
+                send(slice(15, 20))
+            with pytest.raises(StorageError, match="was cut"):
+                store.check()
+        with Path(f"{path}{file}").open("ab") as longer:
+            longer.truncate(2**20)  # as long as before, with nothing in it
+        with pytest.raises(StorageError, match="was cut"):
+            store.check()

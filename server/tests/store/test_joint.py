@@ -273,7 +273,7 @@ def test_both_make_the_sums_of_what_was_blurred(two) -> None:
     expected = [sum(2 ** (k // WIDTH) for k in range(9) if k % WIDTH == at) for at in range(WIDTH)]
     assert (count, found.tolist()) == (9, expected)
     totals = joint.totals_of(agreement, count, found)
-    assert totals.sums.tolist() == [agreement.grid.quadratic * one for one in expected]
+    assert totals.sums.tolist() == [agreement.step * one for one in expected]
     with pytest.raises(NotCertifiedError, match="5 sums from the other database, and got 4"):
         first.read(joint.together, here, masks[1:])
     with pytest.raises(InfeasibleError, match="larger than 9 blurred records"):
@@ -493,7 +493,7 @@ def test_each_adds_noise_of_its_own_before_sums_are_exchanged(place) -> None:
         true = np.zeros(len(mine), dtype=np.int64)  # whoever sent k has 2^(k//5) in number k % 5
         for sender in range(10):
             true[sender % 5] += 2 ** (sender // 5)
-        steps = np.rint(shown.sums / agreement.grid.quadratic).astype(np.int64)
+        steps = np.rint(shown.sums / agreement.step).astype(np.int64)
         noise = one.noise.view(np.int64) - other.noise.view(np.int64)
         assert (steps == true + noise).all()
         # what the first could see at most, having its own noise: the second's is still in it
@@ -507,7 +507,7 @@ def test_sums_in_the_field_are_those_of_the_numbers() -> None:
     generator = np.random.default_rng(3)
     steps = generator.integers(-900, 900, (9, agreement.width))
     names = generator.integers(0, 256, (9, 16), dtype=np.uint8)
-    table = Submissions(names, agreement.fingerprint, steps * agreement.grid.quadratic)
+    table = Submissions(names, agreement.fingerprint, steps * agreement.step)
     shared = proved_with(agreement, table, [generator.bytes(128) for _ in range(9)])
     left_out = blocks.in_order(names[[2, 5]])
     chosen, sums = Commitment(b"", 7, left_out, database_words(agreement)), []

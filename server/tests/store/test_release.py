@@ -198,7 +198,7 @@ def test_noise_of_its_own_is_drawn_once_whoever_asks_again(place, monkeypatch) -
         shown = store.moments(agreement)
     assert (shown.sums == drawn[0].sums).all()
     assert (drawn[1].sums == drawn[0].sums).all()
-    added = (shown.sums - totals_of(agreement, sent).sums) / agreement.grid.quadratic
+    added = (shown.sums - totals_of(agreement, sent).sums) / agreement.step
     assert (added == np.rint(added)).all()
     assert (added != 0).all()
 

@@ -31,6 +31,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType, structs
 
 from blurfit.agreement.mechanisms import (
     Lot,
+    Stated,
     Wave,
     WaveDocument,
     contract,
@@ -43,7 +44,6 @@ from blurfit.agreement.numbers import (
     DISCRETE_SHARE,
     LEAST_RATIO,
     MOST_RATIO,
-    Grid,
     NumberRun,
     Proving,
     PublicWeights,
@@ -277,14 +277,11 @@ class AgreementDocument(LaterTerms, frozen=True, kw_only=True, forbid_unknown_fi
     version: Literal[1]
     fingerprint: Fingerprint | UnsetType = UNSET
     schema: dict[str, Any]
-    mechanism: Literal["moment"]
     weights: dict[str, float] | None
-    objective: None
     calibration: dict[str, Any]
-    grid: Grid
+    step: float
     databases: tuple[Database, ...]
     wave: WaveDocument | None
-    public_rows: None
 
 
 @dataclass(frozen=True, eq=False)
@@ -307,7 +304,7 @@ class Agreement(Fingerprinted):
 
     schema: Schema
     calibration: MomentCalibration
-    grid: Grid
+    step: float  # of all numbers that are sent, a power of two
     weights: PublicWeights | None = None
     databases: tuple[Database, ...] = ()
     wave: Wave | None = None
@@ -351,9 +348,9 @@ class Agreement(Fingerprinted):
         schema: Schema,
         terms: Terms,
         wave: Wave,
-        stated: tuple[PublicWeights, MomentCalibration, Grid] | None = None,
+        stated: Stated | None = None,
     ) -> "Agreement":
-        """Return the agreement of a wave: weights, noise and grid of the first are `stated` by its
+        """Return the agreement of a wave: weights, noise and step of the first are `stated` by its
         plan; a later one has its map, for which noise is calibrated.
         """
         require_together(terms, waves=True)
@@ -554,14 +551,11 @@ class Agreement(Fingerprinted):
         return AgreementDocument(
             **self.STATED,
             schema=self.schema.to_dict(),
-            mechanism="moment",
             weights=None if self.weights is None else self.weights.to_dict(self.questions),
-            objective=None,
             calibration=self.calibration.to_dict(),
-            grid=self.grid,
+            step=self.step,
             databases=self.databases,
             wave=None if self.wave is None else self.wave.document(),
-            public_rows=None,
             **LaterTerms.of(self),
         )
 
@@ -571,7 +565,7 @@ class Agreement(Fingerprinted):
         return cls(
             schema=schema,
             calibration=MomentCalibration.from_dict(document.calibration),
-            grid=document.grid,
+            step=document.step,
             weights=None
             if weights is None
             else PublicWeights.from_dict(weights, multiplied(schema, document)),

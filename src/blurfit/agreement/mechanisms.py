@@ -34,11 +34,12 @@ from msgspec import Struct
 
 from blurfit.agreement.numbers import (
     DISCRETE_SHARE,
-    Grid,
     NumberRun,
     PublicWeights,
+    coarsest_step,
     enlarged,
     multiplied,
+    require_step,
 )
 from blurfit.agreement.terms import (
     LaterTerms,
@@ -378,7 +379,7 @@ def wave_form(chart: maps.Announced, columns: tuple[str, ...], kept: tuple[int, 
 
 # ---- a contract, and what is sent under it
 
-Stated = tuple[PublicWeights, MomentCalibration, Grid]
+Stated = tuple[PublicWeights, MomentCalibration, float]  # and the step
 
 
 def contract(
@@ -390,7 +391,7 @@ def contract(
     followed: bool = False,
 ) -> dict[str, Any]:
     """Return public weights or a later wave's map, the noise for how far records reach, and its
-    grid: all of them found here, unless a plan states them already.
+    step: all of them found here, unless a plan states them already.
     """
     require_together(terms, target=schema.target)
     weights: PublicWeights | None = None
@@ -412,15 +413,15 @@ def contract(
             local_epsilon=terms.local_epsilon,
             local_delta=local_delta(terms),
         )
-        grid = Grid.of(calibration, size=form.size, shared=shared, proofs=proofs)
+        step = coarsest_step(calibration, size=form.size, shared=shared, proofs=proofs)
     else:
-        _, calibration, grid = stated
+        _, calibration, step = stated
     if shared:
-        refuse_unless_shareable(calibration, grid, largest_scale(form), proofs=proofs)
+        refuse_unless_shareable(calibration, step, largest_scale(form), proofs=proofs)
     return {
         "schema": schema,
         "calibration": calibration,
-        "grid": grid,
+        "step": step,
         "weights": weights,
         "databases": terms.databases,
         "wave": wave,
@@ -438,14 +439,14 @@ def require_enough(agreement: "Agreement") -> None:
         weights.verify()
     noise, shared = agreement.calibration, bool(agreement.databases)
     noise.verify(enlarged(form.reach(noise.model.neighbours), proofs=proofs))
-    agreement.grid.verify(noise, size=form.size, shared=shared, proofs=proofs)
+    require_step(agreement.step, noise, size=form.size, shared=shared, proofs=proofs)
     if shared:
-        refuse_unless_shareable(noise, agreement.grid, largest_scale(form), proofs=proofs)
+        refuse_unless_shareable(noise, agreement.step, largest_scale(form), proofs=proofs)
 
 
 def number_runs(agreement: "Agreement") -> tuple[NumberRun, ...]:
     """Return the form's numbers, with noise that is alike in all directions of its norm."""
-    form, step = agreement.form, agreement.grid.quadratic
+    form, step = agreement.form, agreement.step
     noise = agreement.calibration.noise
     run = NumberRun(
         numbers=slice(0, form.width),

@@ -39,7 +39,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from msgspec import Struct
 
 from blurfit.agreement.terms import Terms
 from blurfit.data import FloatArray, fixed
@@ -78,51 +77,37 @@ _PROVED_RESOLUTION = 2.0**-5  # of the noise, if the sums' noise is as fine as t
 LEAST_RATIO, MOST_RATIO = 2.0**-10, 2.0**45
 
 
-class Grid(Struct, frozen=True, forbid_unknown_fields=True):
-    """The step of the products of z, a power of two, which documents write three times."""
+def coarsest_step(
+    calibration: MomentCalibration, *, size: int, shared: bool = False, proofs: bool = False
+) -> float:
+    """Return the largest power of two that the calibration's budget for rounding allows as the step
+    of the products of z; zzᵀ has `size` rows.
+    """
+    return power_of_two_below(_coarsest(calibration, size, shared=shared, proofs=proofs))
 
-    quadratic: float
-    linear: float
-    dither: float
 
-    @classmethod
-    def of(
-        cls,
-        calibration: MomentCalibration,
-        *,
-        size: int,
-        shared: bool = False,
-        proofs: bool = False,
-    ) -> "Grid":
-        """Return the coarsest grid that the calibration's budget for rounding allows; zzᵀ has
-        `size` rows.
-        """
-        step = power_of_two_below(_coarsest(calibration, size, shared=shared, proofs=proofs))
-        return cls(step, step, step)
+def require_step(
+    step: float,
+    calibration: MomentCalibration,
+    *,
+    size: int,
+    shared: bool = False,
+    proofs: bool = False,
+) -> None:
+    """Refuse a step that is no power of two, or coarser than the budget allows by more than
+    rounding, which would cost privacy that nothing pays for; or absurdly fine.
 
-    def verify(
-        self,
-        calibration: MomentCalibration,
-        *,
-        size: int,
-        shared: bool = False,
-        proofs: bool = False,
-    ) -> None:
-        """Refuse a step that is no power of two, or coarser than the budget allows by more than
-        rounding, which would cost privacy that nothing pays for; or absurdly fine.
-
-        A 2⁻²⁴th beyond the budget is covered (`docs/theory/grid.md`).
-        """
-        most, step = _coarsest(calibration, size, shared=shared, proofs=proofs), self.quadratic
-        fits = math.frexp(step)[0] == 0.5 and most / 2 * (1 - BEYOND) < step <= most * (1 + BEYOND)
-        if not (fits and step == self.linear == self.dither):
-            raise NotCertifiedError(
-                "Expected a grid of a power of two, at most {most} and not far below, which "
-                "follows from the noise, but {self} is stated. Do not send anything under this "
-                "agreement.",
-                most=most,
-                self=self,
-            )
+    A 2⁻²⁴th beyond the budget is covered (`docs/theory/grid.md`).
+    """
+    most = _coarsest(calibration, size, shared=shared, proofs=proofs)
+    near = most / 2 * (1 - BEYOND) < step <= most * (1 + BEYOND)
+    if not (math.frexp(step)[0] == 0.5 and near):
+        raise NotCertifiedError(
+            "Expected step={step} to be a power of two, at most {most} and not far below, which "
+            "follows from the noise. Do not send anything under this agreement.",
+            step=step,
+            most=most,
+        )
 
 
 def _coarsest(calibration: MomentCalibration, size: int, *, shared: bool, proofs: bool) -> float:

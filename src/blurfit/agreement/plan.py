@@ -10,7 +10,7 @@ next map follows from the releases so far. Which waves there are follows from pu
 (`blurfit.theory.planning.choose_plan`); releases decide the maps, and nothing else. An agreement by
 itself has the same interface, as the course of one wave (`Agreed`).
 
-The plan states the first wave's weights, noise and grid, so every reader has the same first
+The plan states the first wave's weights, noise and step, so every reader has the same first
 agreement, byte by byte. A later wave's agreement is announced with its map and its noise, and all
 others check it against the plan by `Plan.require`; it is never computed a second time, since
 another machine would round otherwise.
@@ -45,7 +45,7 @@ from blurfit.agreement.mechanisms import (
     refuse_repeats,
     task_of,
 )
-from blurfit.agreement.numbers import DISCRETE_SHARE, Grid, PublicWeights, multiplied
+from blurfit.agreement.numbers import DISCRETE_SHARE, PublicWeights, multiplied
 from blurfit.agreement.terms import (
     COLLUDERS,
     LATER_TERMS,
@@ -99,8 +99,7 @@ class PlanDocument(LaterTerms, frozen=True, kw_only=True, forbid_unknown_fields=
     databases: tuple[Database, ...]
     weights: dict[str, float]  # these, and what follows, of the first wave
     calibration: dict[str, Any]
-    grid: Grid
-    public_rows: None = None
+    step: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +108,7 @@ class Plan(Fingerprinted):
 
     The quorum of the `terms` is how many people all waves together wait for, and their colluders
     the share of any wave's people who need not be honest. `quorums` and `kinds` are how many people
-    each wave waits for, and what it sends; `weights`, `calibration` and `grid` those of the first.
+    each wave waits for, and what it sends; `weights`, `calibration` and `step` those of the first.
     """
 
     CALLED = "a plan"
@@ -125,7 +124,7 @@ class Plan(Fingerprinted):
     quorums: tuple[int, ...]
     weights: PublicWeights
     calibration: MomentCalibration
-    grid: Grid
+    step: float
 
     def __post_init__(self) -> None:
         whole(**{f"quorums[{place}]": one for place, one in enumerate(self.quorums)})
@@ -205,7 +204,7 @@ class Plan(Fingerprinted):
         honest = honest_among(quorums, terms.colluders)
         first = msgspec.structs.replace(terms, quorum=honest[0])
         made = contract(schema, first, followed=len(quorums) > 1)
-        stated = made["weights"], made["calibration"], made["grid"]
+        stated = made["weights"], made["calibration"], made["step"]
         terms = msgspec.structs.replace(terms, constant=None, weights=None)  # which are among them
         plan = cls(schema, terms, task, kinds, quorums, *stated)
         plan.first()  # which refuses what cannot be kept
@@ -262,7 +261,7 @@ class Plan(Fingerprinted):
 
     @cached_property
     def _first(self) -> Agreement:
-        stated = self.weights, self.calibration, self.grid
+        stated = self.weights, self.calibration, self.step
         return self._wave(Wave(self.fingerprint, 1, self.quorums), stated)
 
     def first(self) -> Agreement:
@@ -336,7 +335,7 @@ class Plan(Fingerprinted):
             waves=tuple(map(PlannedWave, self.kinds, self.quorums, self.honest)),
             weights=self.weights.to_dict(multiplied(self.schema, self.terms)),
             calibration=self.calibration.to_dict(),
-            grid=self.grid,
+            step=self.step,
             **{name: getattr(self.terms, name) for name in (*_TERMS, *LATER_TERMS)},
         )
 
@@ -352,7 +351,7 @@ class Plan(Fingerprinted):
             tuple(one.quorum for one in document.waves),
             PublicWeights.from_dict(document.weights, multiplied(schema, terms)),
             MomentCalibration.from_dict(document.calibration),
-            document.grid,
+            document.step,
         )
         plan.verify()
         return plan

@@ -23,6 +23,7 @@ The curves (`docs/theory/guessing.md`) show how often an attacker who knows ever
 answer is right. Tests: `tests/agreement/test_statement.py`.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -47,6 +48,8 @@ from blurfit.theory.moments import (
 if TYPE_CHECKING:
     from blurfit.agreement.agreement import Agreement
     from blurfit.agreement.terms import Admission
+
+WEAK_EPSILON = 5.0  # beyond which anything may be 148 times as likely
 
 SeenBy = Literal["nobody", "collector", "holder"]
 
@@ -330,6 +333,23 @@ def margin_in_words(groups: "Sequence[tuple[int, int]]") -> str:
         f"{waits}. All of this holds if at least {in_each_wave(honest)} of them are honest: if at "
         f"most {share} % of any group collude."
     )
+
+
+def weak_terms(epsilon: float, delta: float, count: int, called: str = "the quorum") -> list[str]:
+    """Say which terms promise little to so many people; `called` says what their number is."""
+    found = []
+    if epsilon > WEAK_EPSILON:
+        times = f"{math.exp(epsilon):,.0f}" if epsilon < 20 else "any number of"
+        found.append(
+            f"ε = {epsilon:g} promises little: any conclusion about a person may become {times} "
+            "times as likely. An ε of 1 or 2 is usual."
+        )
+    if delta * count > 1:
+        found.append(
+            f"δ = {delta:g} is more than one in {count:,}, {called}: even publishing somebody's "
+            "record would keep such a promise. A δ of 1e-6 or less is usual."
+        )
+    return found
 
 
 def in_each_wave(counts: "Sequence[int]") -> str:

@@ -28,7 +28,6 @@ from blurfit.wording import Series
 
 if TYPE_CHECKING:
     from blurfit.agreement.agreement import Agreement
-    from blurfit.agreement.numbers import Grid
     from blurfit.theory.moments import MomentCalibration
 
 Trust = Literal["one", "shared"]
@@ -96,19 +95,19 @@ def require_two(databases: Sequence[Database]) -> None:
         )
 
 
-def largest_steps(calibration: "MomentCalibration", grid: "Grid", scale: float = 1.0) -> float:
+def largest_steps(calibration: "MomentCalibration", step: float, scale: float = 1.0) -> float:
     """B; `scale` is how much larger than on the diagonal numbers and their noise are where they are
     the largest: τ for Newton's p (`blurfit.theory.forms`), else 1.
     """
     one = calibration.reach.submission + DEVIATIONS * calibration.noise
-    return scale * one / grid.quadratic + 1
+    return scale * one / step + 1
 
 
 def refuse_unless_shareable(
-    calibration: "MomentCalibration", grid: "Grid", scale: float = 1.0, *, proofs: bool = False
+    calibration: "MomentCalibration", step: float, scale: float = 1.0, *, proofs: bool = False
 ) -> None:
-    """Refuse a grid that is too coarse for its noise, or noise too large for 2³² to add."""
-    least, step = calibration.noise / 2**0.5, grid.quadratic  # off the diagonal there is less
+    """Refuse a step that is too coarse for its noise, or noise too large for 2³² to add."""
+    least = calibration.noise / 2**0.5  # off the diagonal there is less
     if proofs:
         least *= calibration.quorum**0.5
     if least < LEAST_NOISE * step:
@@ -119,7 +118,7 @@ def refuse_unless_shareable(
             least_noise=LEAST_NOISE,
             step=step,
         )
-    largest = largest_steps(calibration, grid, scale)
+    largest = largest_steps(calibration, step, scale)
     if largest * MOST_CONTRIBUTORS >= 2.0**63:
         raise errors.InfeasibleError(
             "Expected a blurred number to stay below 2**31 steps, so that 2**32 contributors "

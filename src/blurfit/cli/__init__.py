@@ -222,13 +222,28 @@ def _unread(known: Mapping[str, Listed]) -> dict[str, click.Command]:
     return {name: click.Command(name, short_help=one.summary) for name, one in known.items()}
 
 
+START = """\
+blurfit: blur your own record, then fit together.
+
+  blurfit quickstart            see it on this machine: two services, their pages, made-up people
+  blurfit init survey           write an example survey, and people to try it with
+  blurfit agree schema.toml     fix what is asked and promised
+  blurfit forecast …            see what so many people can tell
+  blurfit serve, blurfit open   collect; `blurfit invite` makes links
+  blurfit table moments.json    see what was published, and `blurfit fit` models of it
+
+`blurfit --help` lists all commands, `blurfit COMMAND --help` explains one."""
+
+
 @click.group(
     cls=_ReadWhenCalled,
     commands=_unread(_OWN),
+    invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.version_option(__version__, prog_name="blurfit")
-def main() -> None:
+@click.pass_context
+def main(context: click.Context) -> None:
     """Blur your own record, then fit together: differentially private models without a pile of raw
     records.
 
@@ -236,3 +251,5 @@ def main() -> None:
 
     Exit codes: 0 done; 2 wrong usage or value; 3 no service answers; 4 refused as things stand.
     """
+    if context.invoked_subcommand is None:
+        click.echo(START)

@@ -20,6 +20,7 @@ import inspect
 import itertools
 import json
 import re
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, fields, is_dataclass
@@ -273,7 +274,7 @@ class Asked:
     """
 
     to: Address
-    patience: Patience = 60.0
+    patience: Patience = 10.0
     admin_token_file: AnyFile | None
 
     def __str__(self) -> str:
@@ -286,7 +287,19 @@ class Asked:
 
         file = self.admin_token_file
         token = None if file is None else protocol.read_token(file)
-        return RemoteDatabase(self.to, token=token, patience=self.patience)
+        return RemoteDatabase(self.to, token=token, patience=self.patience, pause=self._wait())
+
+    def _wait(self) -> Callable[[float], object]:
+        """Return how to wait until a service is asked again: say so, the first time."""
+        first = itertools.count()
+
+        def wait(seconds: float) -> None:
+            if next(first) == 0:
+                words = f"{self.to} does not answer. Trying again for {self.patience:g} seconds …"
+                click.echo(words, err=True)
+            time.sleep(seconds)
+
+        return wait
 
     def page(self, kind: str, fingerprint: str) -> str:
         """Return the address of a page for people: "c" to contribute, "m" about the model."""
@@ -301,6 +314,7 @@ class Administered(Asked):
         admin_token_file: The file that holds the administrator's token.
     """
 
+    patience: Patience = 60.0
     admin_token_file: AnyFile
 
 

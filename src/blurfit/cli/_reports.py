@@ -6,7 +6,6 @@ Whoever prints a result imports this module then, because it needs rich and the 
 import math
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Group, RenderableType
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
 
 
 Row = tuple[str, str, str]
-WEAK_EPSILON = 5.0  # beyond which anything may be 148 times as likely
 LITTLE_INFORMATION = 10.0  # ψ below which the noise leaves little of most effects
 
 
@@ -110,19 +108,8 @@ def agreement_report(agreement: "bf.Agreement") -> RenderableType:
 
 def doubts(agreement: "bf.Agreement") -> list[str]:
     """Return what makes little sense in an agreement that is otherwise in order."""
-    found = []
-    epsilon, delta, quorum = agreement.epsilon, agreement.delta, agreement.quorum
-    if epsilon > WEAK_EPSILON:
-        times = f"{math.exp(epsilon):,.0f}" if epsilon < 20 else "any number of"
-        found.append(
-            f"ε = {epsilon:g} promises little: any conclusion about a person may become {times} "
-            "times as likely. An ε of 1 or 2 is usual."
-        )
-    if delta * quorum > 1:
-        found.append(
-            f"δ = {delta:g} is more than one in {quorum:,}, the quorum: even publishing somebody's "
-            "record would keep such a promise. A δ of 1e-6 or less is usual."
-        )
+    quorum = agreement.quorum
+    found = statement.weak_terms(agreement.epsilon, agreement.delta, quorum)
     noise = agreement.calibration
     columns = sum(len(one.columns) for one in agreement.questions)
     if information(quorum, noise.mu, columns) < LITTLE_INFORMATION:
@@ -284,6 +271,7 @@ def model_facts(model: "bf.PublishedModel") -> dict[str, Any]:
         "refusal": model.refusal,
         "doubt": model.doubt,
         "hidden": list(model.hidden),
+        "crowded": model.crowded,
         "outputs": {},
     }
     for output in model.outputs:
@@ -293,7 +281,8 @@ def model_facts(model: "bf.PublishedModel") -> dict[str, Any]:
             facts["r_squared"] = inference.r_squared
             variance = inference.residual_variance
             facts["residual_deviation"] = None if variance is None else math.sqrt(variance)
-            facts["estimates"] = [asdict(one) for one in model.estimates(output=output)]
+            facts["estimand"] = model.estimand_in_words
+            facts["estimates"] = [one.to_dict() for one in model.estimates(output=output)]
         found["outputs"][output] = facts
     return found
 

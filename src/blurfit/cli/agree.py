@@ -257,6 +257,7 @@ def init(
     target: str | None,
     bounds: tuple[tuple[str, float, float], ...],
     levels: tuple[tuple[str, str], ...],
+    encoding: str = "utf-8-sig",
 ) -> Answer:
     """Write an example survey into a FOLDER: a schema to adapt, and people to try it with.
 
@@ -268,9 +269,9 @@ def init(
         from_: What exists already: a table of people (.csv, .xlsx, .parquet), an XLSForm (.xlsx), a
             Table Schema or a Data Package (.json).
         target: With --from: the question to predict.
-        bounds (NAME LOWEST HIGHEST): With --from a table: what a number can be, known before anyone
-            answers.
+        bounds (NAME LOWEST HIGHEST): With --from: what a number can be, known beforehand.
         levels (NAME A,B,…): With --from a table: all choices that a question has.
+        encoding: With --from a table: the encoding of a CSV file, such as cp1252.
     """
     schema, people = folder / "schema.toml", folder / "people.csv"
     written = (schema, people) if from_ is None else (schema,)
@@ -281,7 +282,7 @@ def init(
         )
     if from_ is not None:
         known = {name: (low, high) for name, low, high in bounds}
-        return _from_existing(schema, from_, target, known, dict(levels))
+        return _from_existing(schema, from_, target, known, dict(levels), encoding)
     if target is not None:
         raise InvalidValueError("Expected --from FILE with --target.")
     folder.mkdir(parents=True, exist_ok=True)
@@ -314,12 +315,19 @@ def _from_existing(
     target: str | None,
     bounds: dict[str, tuple[float, float]],
     levels: dict[str, str],
+    encoding: str,
 ) -> Answer:
-    from blurfit.schema.imports import from_table_schema, from_xlsform, is_xlsform, to_toml
+    from blurfit.schema.imports import from_table_schema, to_toml
+    from blurfit.schema.xlsforms import from_xlsform, is_xlsform
 
     kind = source.suffix.lower()
-    if kind in (".xlsx", ".xlsm") and is_xlsform(source):
-        found = from_xlsform(source, target)
+    is_form = kind in (".xlsx", ".xlsm") and is_xlsform(source)
+    if levels and (is_form or kind == ".json"):
+        raise InvalidValueError(
+            f"`--levels` cannot be combined with {source.name!r}, which says which choices it has."
+        )
+    if is_form:
+        found = from_xlsform(source, target, bounds=bounds)
     elif kind == ".json":
         try:
             document = json.loads(source.read_bytes())
@@ -327,9 +335,9 @@ def _from_existing(
             raise InvalidValueError(
                 f"Expected {str(source)!r} to be a Table Schema in JSON: {error}."
             ) from error
-        found = from_table_schema(document, target)
+        found = from_table_schema(document, target, bounds)
     else:
-        found = _from_table(source, target, bounds, levels)
+        found = _from_table(source, target, bounds, levels, encoding)
     schema.parent.mkdir(parents=True, exist_ok=True)
     head = f"# From {source.name}. Check every bound: it must be known before anyone answers.\n\n"
     schema.write_text(f"{head}{to_toml(found.schema)}\n{_PROPOSED}", encoding="utf-8")
@@ -350,13 +358,18 @@ _LEFT_OUT = {
 
 
 def _from_table(
-    source: Path, target: str | None, bounds: dict[str, tuple[float, float]], levels: dict[str, str]
+    source: Path,
+    target: str | None,
+    bounds: dict[str, tuple[float, float]],
+    levels: dict[str, str],
+    encoding: str,
 ) -> "Imported":
     """Propose a question for each column; what must be public is typed, or asked for."""
     from blurfit.schema.columns import About
     from blurfit.schema.imports import SurveyReader, TableGlance
 
-    glance, reading = TableGlance.at(source), SurveyReader(f"The table {source.name!r}")
+    glance = TableGlance.at(source, encoding)
+    reading = SurveyReader(f"The table {source.name!r}", bounds=dict(bounds))
     talks = sys.stdin.isatty()
     if talks:
         click.echo(
@@ -375,7 +388,7 @@ def _from_table(
         if kind == "yes or no":
             reading.columns.append(bf.Binary(name, unsaid))
         elif kind in ("number", "identifier", "date") or name in bounds:
-            found = bounds.get(name) or (_ask_bounds(name) if talks else None)
+            found = reading.bounds.pop(name, None) or (_ask_bounds(name) if talks else None)
             if found is not None:
                 reading.columns.append(bf.Numeric(name, *found, optional=unsaid))
             elif not talks:

@@ -60,6 +60,7 @@ def learn(
     from blurfit.files.engines import Cluster, Threads
     from blurfit.files.learn import release_files
     from blurfit.model.release import OF_EXITS
+    from blurfit.release_record import receipt_name
 
     if scheduler is not None and engine != "dask":
         raise InvalidValueError("Expected --engine dask with --scheduler.")
@@ -88,17 +89,25 @@ def learn(
         course = course.then(bf.PublishedMoments.from_json(found.moments))
         step = after_wave(course, plan, (*release, moments or Path("MOMENTS")))
     if agreed.sums_alone:
-        words = f"Wrote {moments}: sums, and no model yet. {OF_EXITS}"
+        recorded = RECORDED.format(receipt_name(agreed.fingerprint))
+        words = f"Wrote {moments}: sums, and no model yet. {OF_EXITS}\n{recorded}"
         if course is None:
             step = f"`blurfit fit {moments}`."
         elif len(course.releases) == len(course.plan):
             shown = "".join(f" --release {one}" for one in release)
             step = f"`blurfit fit {moments} --plan {plan}{shown}`."
         return common.Answer({"moments": str(moments), "model": None}, words, step)
+    told = [RECORDED.format(receipt_name(agreed.fingerprint))]
     if course is None:
         model = bf.PublishedModel.from_json(found.text())
-        return shown_model(model, out, moments, after_learning(out, moments))
-    return shown_model(course.model(), out, moments, step)
+        return shown_model(model, out, moments, after_learning(out, moments), told)
+    return shown_model(course.model(), out, moments, step, told)
+
+
+RECORDED = (
+    "The release is recorded beside the files, in {}. Keep it there: it makes the same files give "
+    "the same model again, and others be refused."
+)
 
 
 def after_wave(course: "Course", plan: Path | None, releases: tuple[Path, ...]) -> str:
@@ -288,7 +297,7 @@ def _survival(model: "SurvivalModel", by: str | None, picture: Path | None) -> c
     if by is None:
         words = str(model.summary())
         with suppress(InfeasibleError):  # the summary says why
-            facts["coefficients"] = [asdict(one) for one in model.estimates()]
+            facts["coefficients"] = [one.to_dict() for one in model.estimates()]
         with suppress(InfeasibleError):
             facts["curves"] = model.curve().rows()
     else:
@@ -410,6 +419,7 @@ def predict(
     *,
     intervals: bool,
     confidence: common.Share = 0.95,
+    encoding: str = "utf-8-sig",
     out: common.Out | None,
 ) -> common.Answer | None:
     """Predict for each row of a TABLE (.csv, .xlsx, .parquet) with a published MODEL.
@@ -417,12 +427,14 @@ def predict(
     Options:
         intervals: Add a lower and an upper bound to each prediction.
         confidence: Confidence of the intervals.
+        encoding: The encoding of a CSV file, such as cp1252.
         out: A CSV file with a line for each row; default: standard output.
     """
     from blurfit.schema.table_files import TableFile
 
     published = bf.PublishedModel.load(model)
-    file = TableFile(table, published.agreement.schema, only=published.features)
+    schema, only = published.agreement.schema, published.features
+    file = TableFile(table, schema, only=only, encoding=encoding)
     level = confidence if intervals else None
     if out is None:
         if common.for_scripts():

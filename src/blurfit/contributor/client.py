@@ -49,8 +49,8 @@ from blurfit.protocol import (
     Acknowledgement,
     Closeable,
     Exchange,
-    decoded,
     path_of,
+    state_in,
     texts_in,
 )
 from blurfit.randomness import new_secret
@@ -141,7 +141,7 @@ class Client(Closeable):
         if isinstance(agreed, Agreement):
             if (wave := agreed.wave) is not None:
                 path = path_of(agreed.fingerprint)
-                states = {decoded(one.get(path)).get("state") for one in self.exchanges}
+                states = {state_in(one.get(path))["state"] for one in self.exchanges}
                 if states != {"collecting"}:
                     raise errors.WaveClosedError(
                         f"Wave {wave.number} has closed, and nothing was blurred or sent. "
@@ -170,7 +170,7 @@ class Client(Closeable):
 
     def count(self, agreement: Agreement) -> int:
         """At least how many have contributed: a service rounds the count for strangers."""
-        return int(decoded(self.exchanges[0].get(path_of(agreement.fingerprint)))["count"])
+        return int(state_in(self.exchanges[0].get(path_of(agreement.fingerprint)))["count"])
 
     def _announced(self, exchange: Exchange, plan: Plan) -> Agreement:
         """The wave that a database says collects now, if it follows from plan and releases."""
@@ -383,7 +383,7 @@ class _Services(Destination):
         deadline = time.monotonic() + min(self._client.patience, LONGEST_MOMENT)
         while missing <= 0 and wave.fingerprint not in self._waited:
             about = self._client.exchanges[0].get(path_of(self._agreed.fingerprint))
-            goes_on = decoded(about)["state"] == "collecting"  # it is neither held nor paused
+            goes_on = state_in(about)["state"] == "collecting"  # it is neither held nor paused
             if time.monotonic() >= deadline or not goes_on:
                 self._waited.add(wave.fingerprint)
                 break

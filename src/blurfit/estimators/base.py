@@ -21,9 +21,16 @@ from sklearn.base import (  # type: ignore[import-untyped]
 )
 from sklearn.utils.multiclass import check_classification_targets  # type: ignore[import-untyped]
 
+from blurfit.agreement.statement import weak_terms
 from blurfit.budget import Expense, open_in, refuse_elsewhere, spend
 from blurfit.data import AnyArray, FloatArray
-from blurfit.errors import InvalidValueError, NotPrivateWarning, positive
+from blurfit.errors import (
+    AdviceWarning,
+    InvalidValueError,
+    NotPrivateWarning,
+    inside_unit_interval,
+    positive,
+)
 from blurfit.estimators.people import People
 from blurfit.estimators.rows import (
     bounded_columns,
@@ -39,6 +46,7 @@ from blurfit.estimators.rows import (
 )
 from blurfit.model.model import PublishedModel, predicted
 from blurfit.model.release import PublishedMoments
+from blurfit.model.summary import crowded_in_words
 from blurfit.schema.columns import Binary, Categorical, Feature, Numeric, Question
 from blurfit.schema.formulas import target_of
 from blurfit.schema.schema import Schema
@@ -54,6 +62,12 @@ SEEDED = (
 CLASSES_READ = (
     "NOT PRIVATE: the classes were read from y, so that a single row can add one or take one away. "
     "Give all labels that there could be as classes=[...]."
+)
+
+SEARCHED = (
+    "cross_val_score, GridSearchCV and the like fit the same rows many times, and every fit is a "
+    "release of its own, so that what they cost adds up: count it with blurfit.Budget, and "
+    "error_score='raise'."
 )
 
 _ONE_PERSON: dict[Neighbours, str] = {
@@ -83,17 +97,15 @@ class FitGuarantee:
     statement: str
 
     @classmethod
-    def of(cls, model: PublishedModel | PublishedMoments, releases: int = 1) -> "FitGuarantee":
-        """Return the promise of one fit: `model` is what it published, or one of several models,
-        after so many releases.
-        """
+    def of(cls, model: PublishedModel | PublishedMoments) -> "FitGuarantee":
+        """Return the promise of what a fit published: its model, or one of its releases."""
         promise = model.guarantee
-        told = " ".join(promise.caveats or _sentences(model, releases))
+        told = " ".join(promise.caveats or _sentences(model))
         numbers = promise.epsilon, promise.delta
         return cls(*numbers, promise.neighbours, promise.private, told)
 
 
-def _sentences(model: PublishedModel | PublishedMoments, releases: int) -> list[str]:
+def _sentences(model: PublishedModel | PublishedMoments) -> list[str]:
     """Say what is promised of a fit, and what is assumed."""
     promise, diaries = model.guarantee, model.agreement.diaries
     assert promise.epsilon is not None and promise.delta is not None  # noqa: PT018 - it is private
@@ -106,11 +118,18 @@ def _sentences(model: PublishedModel | PublishedMoments, releases: int) -> list[
         promise.seen,
         diaries=diaries,
     )
-    if releases > 1:
+    (fit, releases), wave = model.origin, model.agreement.wave
+    if wave is not None:
         sentences.append(
-            f"A {'person' if diaries else 'row'} can be in each of the {releases} releases, which "
-            "share what is spent: the promise holds for all of `releases_` together, and each of "
-            "them by itself keeps more."
+            f"This is release {wave.number} of {releases} of the fit {fit}: a "
+            f"{'person' if diaries else 'row'} can be in each of them, and together they keep what "
+            "that fit promises, which is weaker."
+        )
+    elif releases > 1:
+        sentences.append(
+            f"A {'person' if diaries else 'row'} can be in each of the {releases} releases of this "
+            f"fit, {fit}, which share what is spent: the promise holds for all of `releases_` "
+            "together, and each of them by itself keeps more."
         )
     sentences.append("Further models of `moments_` are free.")
     return sentences
@@ -236,6 +255,9 @@ class PerturbationEstimator(BaseEstimator):  # type: ignore[misc]
         self.model_: Any = models if len(models) > 1 else models[0]
         for caveat in caveats:
             warn_caller(caveat)
+        for model in models:
+            if getattr(model, "crowded", None):
+                warn_caller(crowded_in_words(model), AdviceWarning)
         return models
 
     def _admit(self, values: AnyArray, columns: tuple[Feature, ...]) -> None:
@@ -243,6 +265,11 @@ class PerturbationEstimator(BaseEstimator):  # type: ignore[misc]
         schema refuses, and a seed for contributors.
         """
         refuse_elsewhere(getattr(self, _SENT_FROM, None))
+        positive(epsilon=self.epsilon)
+        inside_unit_interval(delta=self.delta)
+        for weakness in weak_terms(self.epsilon, self.delta, len(values), "the number of rows"):
+            warn_caller(weakness, AdviceWarning)
+        warn_of_searches()
         for place, column in enumerate(columns):
             refuse_outside(values[:, place], column)
         if self.per_record and self.random_state is not None:
@@ -319,12 +346,34 @@ def free_name(given: object, taken: Sequence[str]) -> str:
     return name
 
 
-def warn_caller(caveat: str) -> None:
+def warn_caller(caveat: str, kind: type[Warning] = NotPrivateWarning) -> None:
     """Warn where `fit` was called, however many functions of this room lie in between."""
     frame, level, room = sys._getframe(1), 2, __name__.rpartition(".")[0]
     while frame.f_back is not None and frame.f_globals["__name__"].startswith(room):
         frame, level = frame.f_back, level + 1
-    warnings.warn(caveat, NotPrivateWarning, stacklevel=level)
+    warnings.warn(caveat, kind, stacklevel=level)
+
+
+def warn_of_searches() -> None:
+    """Warn, once for each line that calls it, of what fits the same rows again and again: functions
+    and classes of scikit-learn's `model_selection`. Not within a `Budget`, which counts.
+    """
+    frame, search = sys._getframe(1).f_back, False
+    while frame is not None and frame.f_back is not None:
+        module = str(frame.f_globals.get("__name__"))
+        search |= module.startswith("sklearn.model_selection.")
+        if search and module.partition(".")[0] not in ("blurfit", "sklearn", "joblib"):
+            break
+        frame = frame.f_back
+    if not search or frame is None or open_in() is not None:
+        return
+    line = frame.f_code.co_filename, frame.f_lineno
+    if line not in _searches:
+        _searches.add(line)
+        warnings.warn_explicit(SEARCHED, AdviceWarning, *line)
+
+
+_searches: set[tuple[str, int]] = set()  # the lines that were warned of
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

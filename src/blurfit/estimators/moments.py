@@ -18,6 +18,7 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.mechanisms import kept_columns, task_of
 from blurfit.agreement.numbers import DISCRETE_SHARE
 from blurfit.agreement.plan import HeldWaves
+from blurfit.budget import tally
 from blurfit.contributor.blur import blur
 from blurfit.data import AnyArray, FloatArray
 from blurfit.errors import InfeasibleError, InvalidValueError, one_of, whole
@@ -28,10 +29,11 @@ from blurfit.estimators.base import (
     PerturbationEstimator,
     PerturbationRegressor,
     Signal,
+    codes_of,
 )
 from blurfit.estimators.passes import Rows, blurred, clean_moment_totals, require_room
 from blurfit.estimators.people import EFFECTS, Effects, People, demean_by_person, every, one_of_each
-from blurfit.estimators.rows import by_formula, design, read_rows, records
+from blurfit.estimators.rows import by_formula, design, read_rows, real_numbers, records, words
 from blurfit.learning.inference import Errors, Estimate
 from blurfit.learning.sums import Totals
 from blurfit.messages.submissions import Submissions
@@ -70,7 +72,9 @@ class MomentEstimator(PerturbationEstimator):
         errors, n, R² and the promise, and how it was spent.
         """
         found = self._one_model().summary(confidence, errors=errors)
-        return replace(found, notes=(*found.notes, *self._spent_in_words()))
+        fits = tally.in_words(self.delta)
+        notes = *found.notes, *self._spent_in_words(), *([fits] if fits else [])
+        return replace(found, notes=notes)
 
     def _spent_in_words(self) -> tuple[str, ...]:
         """Say what was spent on what, where there was a choice, and what the other would give."""
@@ -93,6 +97,27 @@ class MomentEstimator(PerturbationEstimator):
         They are unbiased; predictions use `coef_`, which is shrunk by what noise leaves uncertain.
         """
         return self._one_model().estimates(confidence, output, errors=errors)
+
+    def estimand(self, X: Any, y: Any, output: str | None = None) -> FloatArray:
+        """Compute what `estimates` are of, in rows without noise: for tests and simulations.
+
+        It is what the last update would find in any rows, as `PublishedModel.estimand` says.
+
+        Args:
+            X: Rows as for `fit`, (n, d).
+            y: Their targets or labels, (n,).
+            output: A class, of several.
+
+        Returns:
+            Coefficients in your units, in the order of `estimates`.
+        """
+        model, (X, y) = self._one_model(), by_formula(self, X, y)
+        values, _, columns = read_rows(self, X, reset=False)
+        return model.estimand(records(values, columns), self._answers(y), output)
+
+    def _answers(self, y: Any) -> AnyArray:
+        """Return targets as records have them."""
+        raise NotImplementedError  # pragma: no cover
 
     def _one_model(self) -> PublishedModel:
         check_is_fitted(self)
@@ -283,7 +308,7 @@ class MomentPerturbation(MomentEstimator):
         self.moments_ = course.releases[0]
         model = course.model()
         self.agreement_ = model.agreement
-        self.guarantee_ = FitGuarantee.of(model, len(self.releases_))
+        self.guarantee_ = FitGuarantee.of(model)
         return [model]
 
     def _course(
@@ -441,6 +466,9 @@ class MomentPerturbationRegressor(MomentPerturbation, PerturbationRegressor):
     def _counts(self) -> bool:
         return self.family == "poisson"
 
+    def _answers(self, y: Any) -> AnyArray:
+        return np.asarray(real_numbers(y))
+
     def fit(self, X: Any, y: Any = None, groups: Any = None, sample_weight: Any = None) -> Self:
         """Learn from rows X and their targets y, of the people that `groups` names, if it does, or
         with the weights in `sample_weight`.
@@ -556,6 +584,10 @@ class MomentPerturbationClassifier(MomentPerturbation, PerturbationClassifier):
         with the weights in `sample_weight`.
         """
         return self._fit_rows(X, y, groups, sample_weight)
+
+    def _answers(self, y: Any) -> AnyArray:
+        codes, aim = codes_of(np.asarray(y), self.classes_), self._one_model().aim
+        return words(codes, aim.levels) if isinstance(aim, Categorical) else codes == 1
 
     def _of_many(self, name: str, classes: AnyArray, codes: AnyArray) -> list[Signal]:
         levels = [str(label) or "(empty)" for label in classes]

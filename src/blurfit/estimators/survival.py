@@ -14,6 +14,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted  # type: ignore[import-untyped]
 
 from blurfit.agreement.agreement import Agreement
+from blurfit.budget import tally
 from blurfit.data import AnyArray, FloatArray
 from blurfit.errors import InfeasibleError, InvalidValueError, positive
 from blurfit.estimators.base import SEEDED, FitGuarantee, warn_caller
@@ -57,6 +58,7 @@ class MomentPerturbationSurvival(MomentEstimator):
         times_: the ends of bands.
         model_: the `SurvivalModel`: curves by group, tests, predictions from records, pictures.
         moments_: the release of exits.
+        releases_: this release alone.
         guarantee_: a `FitGuarantee`, in numbers and in words.
         agreement_: the contract under which rows were blurred.
 
@@ -103,7 +105,8 @@ class MomentPerturbationSurvival(MomentEstimator):
         totals = blurred(agreement, clean, self._seeded())
         self.agreement_ = agreement
         self.moments_ = replace(moments_of(agreement, totals, held=True), caveats=caveats)
-        self.guarantee_ = FitGuarantee.of(self.moments_, 1)
+        self.releases_ = (self.moments_,)
+        self.guarantee_ = FitGuarantee.of(self.moments_)
         try:
             self.model_ = SurvivalModel.of(self.moments_)
             model = self.model_
@@ -132,7 +135,8 @@ class MomentPerturbationSurvival(MomentEstimator):
     def summary(self, confidence: float = 0.95, *, errors: Errors = "robust") -> Summary:
         """Return coefficients, the curve and the promise, as text, Markdown or HTML."""
         del errors
-        return self._survival().summary(confidence)
+        found, fits = self._survival().summary(confidence), tally.in_words(self.delta)
+        return replace(found, notes=(*found.notes, *([fits] if fits else [])))
 
     def results(self, output: str | None = None, *, errors: Errors = "robust") -> Results:
         """Refuse: hazards have no results in statsmodels' shape."""

@@ -44,6 +44,7 @@ Errors = Literal["robust", "classical"]
 ERRORS: tuple[Errors, ...] = ("robust", "classical")
 LARGEST_CONDITION = 1.0
 FALSE_ALARM = 0.001
+UNLIMITED = 1e3  # the standard error, in encoded units, of a coefficient that noise hides
 _ROUNDING = 1e-6  # of a variance, by which a covariance that was written may differ from one
 _UNEVEN = 3.0  # by which sampling variances are multiplied, for errors that spread unevenly
 
@@ -71,7 +72,10 @@ class Refusal(StrEnum):
 
 @dataclass(frozen=True)
 class Estimate:
-    """One number with its errors: standard_error² = sampling_error² + privacy_error²."""
+    """One number with its errors: standard_error² = sampling_error² + privacy_error².
+
+    Where the noise hides the number, errors are infinite and the interval is unlimited.
+    """
 
     name: str
     value: float
@@ -82,6 +86,16 @@ class Estimate:
     upper: float
     statistic: float
     p_value: float
+
+    @property
+    def is_unlimited(self) -> bool:
+        """Whether the noise hides it."""
+        return math.isinf(self.standard_error)
+
+    def to_dict(self) -> dict[str, str | float | None]:
+        """Return its fields for JSON: None for what is infinite."""
+        fields = asdict(self).items()
+        return {k: None if isinstance(v, float) and math.isinf(v) else v for k, v in fields}
 
 
 Matrix = tuple[tuple[float, ...], ...]
@@ -100,6 +114,7 @@ class InferenceDocument(Struct, frozen=True, kw_only=True, forbid_unknown_fields
     condition: float
     uneven: bool
     classical: Matrix | None
+    unlimited: tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,6 +125,10 @@ class Inference:
     their covariance; where `sampling` is robust, `classical` is what it would be if people spread
     evenly, or the curve were right. `r_squared` and `residual_variance` are corrected for the
     noise, and None for a curve, which has no such numbers; `condition` is κ.
+
+    `unlimited` are the places of coefficients that noise hides, whose intervals are unlimited. In
+    the covariance their variance is `UNLIMITED`² in encoded units, so that whatever is made of them
+    is as unknown.
     """
 
     names: tuple[str, ...]
@@ -122,6 +141,7 @@ class Inference:
     condition: float
     uneven: bool
     classical: FloatArray | None = None
+    unlimited: tuple[int, ...] = ()
 
     @classmethod
     def of(
@@ -155,6 +175,8 @@ class Inference:
                 size=size,
                 shapes=shapes,
             )
+        if not set(document.unlimited).issubset(range(size)):
+            raise InvalidValueError("Expected unlimited to be places of coefficients.")
         for name, array in arrays.items():
             if not np.isfinite(array).all() or (array.ndim == 2 and not _is_covariance(array)):
                 raise InvalidValueError(
@@ -175,9 +197,11 @@ class Inference:
         self, matrix: FloatArray, offset: FloatArray | float = 0.0, names: Sequence[str] = ()
     ) -> "Inference":
         """Return it after an affine map of the coefficients, which covariances follow."""
+        uses_hidden = matrix[:, list(self.unlimited)].any(axis=1)
         return replace(
             self,
             names=tuple(names) or self.names,
+            unlimited=tuple(np.flatnonzero(uses_hidden).tolist()),
             coefficients=matrix @ self.coefficients + offset,
             **{
                 name: matrix @ part @ matrix.T
@@ -232,6 +256,8 @@ class Inference:
         sampling, privacy = (
             float(combined @ part @ combined) for part in (self.sampling, self.privacy)
         )
+        if combined[list(self.unlimited)].any():
+            privacy = math.inf
         return self._estimate(name, value, sampling, privacy, confidence)
 
     def estimates(self, confidence: float = 0.95) -> tuple[Estimate, ...]:

@@ -36,10 +36,10 @@ from blurfit.errors import (
 from blurfit.learning.beliefs import Belief, first_belief
 from blurfit.learning.inference import Inference, estimates_apart, infer
 from blurfit.learning.shrinkage import linear_bayes
-from blurfit.learning.sums import Submodel
-from blurfit.learning.wave_inference import Collected, unseen, wave_estimates
+from blurfit.learning.sums import Submodel, crowded_bound
+from blurfit.learning.wave_inference import Collected, wave_estimates
 from blurfit.learning.waves import WaveSums, learn_wave, learns_mean, next_map, on_curve
-from blurfit.model.model import Link, PublishedModel, WaveShare
+from blurfit.model.model import Link, PublishedModel, WaveShare, coefficient_places
 from blurfit.model.release import PublishedMoments
 from blurfit.schema.schema import units
 from blurfit.theory.forms import WaveForm
@@ -143,8 +143,8 @@ class Course:
         """Return the model after the waves so far: all of them, or fewer if it ended early.
 
         A number has a line, a label log-odds, a count a log rate after a Newton wave and a line
-        before. Standard errors are those of the last wave, of the first where the others may have
-        missed people (`blurfit.learning.wave_inference.unseen`), or there is a reason why not.
+        before. Standard errors are those of the last wave's own estimand
+        (`blurfit.learning.wave_inference`), or there is a reason why not.
         """
         if not self.releases:
             raise InvalidValueError("Expected at least the first wave's release.")
@@ -200,11 +200,11 @@ def _model(course: Course) -> PublishedModel:
     if belief.task == "label":
         belief = on_curve(belief)
     link: Link = "linear" if belief.line else "logistic" if belief.task == "label" else "log"
-    inference, refusal = _wave_inference(course)
+    inference, fixed, refusal = _wave_inference(course)
     held = any(release.held for release in releases)  # then nobody contributed who could lie
     schema = plan.schema
     weights = np.zeros((1, 1 + len(model_columns(schema))))  # 0 for last levels
-    weights[0, _places(plan)] = belief.coefficients
+    weights[0, coefficient_places(schema)] = belief.coefficients
     whole = plan.in_all if isinstance(plan, HeldWaves) else None  # every row is in every wave
     return PublishedModel(
         agreement=whole or releases[-1].agreement,
@@ -216,10 +216,14 @@ def _model(course: Course) -> PublishedModel:
         link=link,
         inference=inference,
         refusal=refusal,
+        transform=_chart_of(releases[-1]).to_dict() if inference else None,
+        fixed=fixed,
         doubt=None if held else _doubt(course),
+        crowded=crowded_bound(releases[0].joint, schema.target),
         software=releases[-1].software,
         caveats=tuple(dict.fromkeys(one for release in releases for one in release.caveats)),
         held=held,
+        releases=len(releases) if whole else 1,
         waves=() if whole else tuple(WaveShare.of(one.count, one.agreement) for one in releases),
     )
 
@@ -273,46 +277,31 @@ ONLY_MEAN = (
 )
 
 
-def _wave_inference(course: Course) -> tuple[tuple[Inference, ...], str | None]:
-    """Return the last wave's errors in the user's units; or why not."""
+def _wave_inference(
+    course: Course,
+) -> tuple[tuple[Inference, ...], tuple[int, ...], str | None]:
+    """Return the last wave's errors in the user's units, and which of its coefficients noise hides;
+    or why there are none.
+    """
     plan = course.plan
     if len(course.releases) == 1:
-        return (), "The plan ended after its first wave; fit its release for standard errors."
+        return (), (), "The plan ended after its first wave; fit its release for standard errors."
     last = _last(course, -1)
     if last is None:
-        return (), "The course ended after a gauge, which tells no coefficients."
+        return (), (), "The course ended after a gauge, which tells no coefficients."
     if learns_mean(last[1]):
-        return (), ONLY_MEAN
+        return (), (), ONLY_MEAN
     try:
-        waves = [_last(course, place) for place in range(1, len(course.releases))]
-        later = [one for one in waves if one is not None]
-        before = later[-2] if len(later) > 1 else None
-        found = _of_everybody(course) if unseen(later) else wave_estimates(*last, before)
+        before = _last(course, -2) if len(course.releases) > 2 else None
+        found = wave_estimates(*last, before)
     except InfeasibleError as error:
-        return (), str(error)
+        return (), (), str(error)
     belief = course.beliefs[-1]
     if belief.line:
         found = replace(found, r_squared=belief.explained)
     names = plan.schema.default_predictors(plan.schema.target.name)
-    curve = not course.beliefs[-1].line
-    told = units(plan.schema, plan.schema.target.name, names, log_odds=curve)
-    return (found.in_units(told, _places(plan)),), None
-
-
-def _of_everybody(course: Course) -> Inference:
-    """Return wave 1's estimates, which cut nobody, allowing for uneven spread; or refuse."""
-    try:
-        return infer(_joint_sums(course.plan, course.releases[0]), uneven=True)
-    except InfeasibleError:
-        raise InfeasibleError(
-            "The bounds allow a few people to be far from all others, and either there are signs "
-            "of such people, or these waves could not see them. Later waves give them less weight "
-            "than least squares does, and the first is too noisy to tell how much that matters. So "
-            "no interval would be honest: state tighter bounds (some three standard deviations to "
-            "each side of the mean), ask more people, or allow a larger epsilon; or plan one wave "
-            "(waves=1), which cuts nobody, if errors several times as large would do. Predictions "
-            "are still possible."
-        ) from None
+    told = units(plan.schema, plan.schema.target.name, names, log_odds=not belief.line)
+    return (found.in_units(told, coefficient_places(plan.schema)),), found.unlimited, None
 
 
 def _joint_sums(plan: Waves, release: PublishedMoments) -> Submodel:
@@ -360,9 +349,3 @@ def _estimates(course: Course, place: int) -> Inference | None:
         return infer(_joint_sums(course.plan, course.releases[0]))
     later = _last(course, place)
     return None if later is None else wave_estimates(*later)
-
-
-def _places(plan: Waves) -> list[int]:
-    """Return where in (1, v) the coefficients of a plan's maps are."""
-    columns = model_columns(plan.schema)
-    return [0, *(1 + columns.index(place) for place in kept_columns(plan.schema))]

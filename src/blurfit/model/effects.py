@@ -187,8 +187,9 @@ class ModelQuestions:
             points = sorted(knots | {one.lower, one.upper} if straight else {*knots, *even})
         if len(points) < 2 or question in self.hidden:
             raise InfeasibleError(
-                f"The noise hides how many people answered {question!r} otherwise than most: there "
-                "is no effect to show. Collect more records, or leave the question out."
+                "The noise hides how many people answered {question!r} otherwise than most: there "
+                "is no effect to show. Collect more records, or leave the question out.",
+                question=question,
             )
         rows = self.rows_of(
             {name: [value] * len(points) for name, value in held.items()} | {question: points},

@@ -19,7 +19,7 @@ from blurfit.learning.beliefs import first_belief
 from blurfit.learning.inference import Inference, infer
 from blurfit.learning.shrinkage import Reading, denoise, reading, shrink
 from blurfit.learning.solver import minimise
-from blurfit.learning.sums import JointSums, Submodel
+from blurfit.learning.sums import JointSums, Submodel, crowded_bound
 from blurfit.learning.waves import odds_of
 from blurfit.model.tables import Asked
 from blurfit.schema.columns import Categorical, is_unsaid
@@ -68,6 +68,7 @@ def fit_formula(
         "inference": inference,
         "refusal": refusal,
         "hidden": tuple(name for name in scale.names if name in sums.hidden),
+        "crowded": crowded_bound(sums, schema.question(formula.target)),
     }
 
 

@@ -26,6 +26,7 @@ import numpy as np
 from msgspec import Meta, Struct
 
 from blurfit.agreement.agreement import Agreement, AgreementDocument, Fingerprint
+from blurfit.agreement.mechanisms import kept_columns, map_from_dict, model_columns
 from blurfit.agreement.statement import Promise, SeenBy, in_each_wave
 from blurfit.agreement.terms import Admission
 from blurfit.data import AnyArray, FloatArray, fixed, read_json, software
@@ -39,26 +40,31 @@ from blurfit.errors import (
     positive,
     whole,
 )
+from blurfit.learning.beliefs import bounds_of, farthest
 from blurfit.learning.inference import Errors, Estimate, Inference, InferenceDocument
+from blurfit.learning.wave_inference import estimand
 from blurfit.messages.signing import SIGNATURES, Signature
 from blurfit.model.effects import ModelQuestions
-from blurfit.model.summary import Results, Summary, as_pipeline, plot_model
-from blurfit.schema.columns import Categorical, Numeric, Question
-from blurfit.schema.schema import INTERCEPT, Coefficients, Units, units, values
+from blurfit.model.summary import Results, Summary, as_pipeline, number, plot_model
+from blurfit.schema.columns import HARMFUL, Categorical, Numeric, Question
+from blurfit.schema.schema import INTERCEPT, Coefficients, Schema, Units, units, values
 from blurfit.schema.table import listed
+from blurfit.theory import maps
 from blurfit.theory.moments import LocalGuarantee, require_local
+
+Line = Annotated[str, Meta(pattern=rf"\A[^{HARMFUL}]*\Z")]  # a terminal shows it, and obeys nothing
 
 
 class PublishedDocument(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What all public files say; a subclass has more."""
 
     version: Literal[1]
-    software: str
-    caveats: tuple[Annotated[str, Meta(min_length=1)], ...]
+    software: Line
+    caveats: tuple[Annotated[Line, Meta(min_length=1)], ...]
     seen_by: SeenBy
     fingerprint: Fingerprint
     admission: Admission | None
-    condition: str  # what the promise needs
+    condition: Line  # what the promise needs
     count: int
     agreement: AgreementDocument
     signatures: tuple[Signature, ...] = ()
@@ -78,6 +84,7 @@ class PublishedFile(ABC):
     caveats: tuple[str, ...]  # why nothing is promised, where that is so
     held: bool  # whether somebody held the rows that it was made of, as in `fit(X, y)`
     models: int = 1  # of one fit, which share the promise
+    releases: int = 1  # of the same rows, all of which the promise covers
     signatures: tuple[Signature, ...]  # of the file without them, by the agreement's keys
 
     @abstractmethod
@@ -110,6 +117,16 @@ class PublishedFile(ABC):
     def fingerprint(self) -> str:
         """The fingerprint of the agreement that it was collected under."""
         return self.agreement.fingerprint
+
+    @property
+    def origin(self) -> tuple[str, int]:
+        """The fingerprint of the fit that it is of, and how many releases of the same rows that fit
+        made; of what people sent, or of one release, its own and 1.
+        """
+        wave = self.agreement.wave
+        if self.held and wave is not None:
+            return wave.plan, len(wave.people)
+        return self.fingerprint, self.releases
 
     @property
     def admission(self) -> Admission | None:
@@ -345,26 +362,29 @@ class ModelDocument(PublishedDocument, frozen=True, kw_only=True, forbid_unknown
     format: Literal["blurfit-model"]
     waves: tuple[WaveShare, ...]
     models: int
-    public_rows: Literal[0]
+    releases: int
     target: str
     features: tuple[str, ...]
-    references: dict[str, str]
+    references: dict[Line, Line]
     link: Link
     curve: tuple[float, float] | None
-    method: str
+    method: Line
     columns: tuple[str, ...]
     weights: dict[str, tuple[float, ...]]
     coefficients: dict[str, dict[str, float]]
     inference: tuple[InferenceDocument, ...]
-    refusal: str | None
-    doubt: str | None
-    hidden: tuple[str, ...]
+    refusal: Line | None
+    transform: dict[str, Any] | None
+    fixed: tuple[int, ...]
+    doubt: Line | None
+    hidden: tuple[Line, ...]
+    crowded: Literal["lower", "upper"] | None
 
 
 # What a model and its document call alike.
 _SAME = (
-    *("waves", "models", "target", "features", "references", "link", "curve"),
-    *("method", "refusal", "doubt", "hidden"),
+    *("waves", "models", "releases", "target", "features", "references", "link", "curve"),
+    *("method", "refusal", "transform", "fixed", "doubt", "hidden", "crowded"),
 )
 
 
@@ -395,14 +415,18 @@ class PublishedModel(PublishedFile, ModelQuestions):
     caveats: tuple[str, ...] = ()
     held: bool = False
     models: int = 1
+    transform: Mapping[str, Any] | None = None  # of the last wave, if errors are its own
+    fixed: tuple[int, ...] = ()  # places of its coefficients that noise hides
+    releases: int = 1
     doubt: str | None = None  # that two waves disagree by more than chance, where they do
     waves: tuple[WaveShare, ...] = ()  # of a plan; each contributor is in one alone
     hidden: tuple[str, ...] = ()  # columns of answers that hardly anybody gave: coefficients of 0
+    crowded: Literal["lower", "upper"] | None = None  # the target's bound that clips many people
     signatures: tuple[Signature, ...] = ()
 
     def __post_init__(self) -> None:
         self._require_quorum()
-        whole(models=self.models)
+        whole(models=self.models, releases=self.releases)
         if len(set(self.features)) < len(self.features):
             raise InvalidValueError(
                 "Expected features, each of them once, and got {features}.",
@@ -441,6 +465,10 @@ class PublishedModel(PublishedFile, ModelQuestions):
                 outputs=self.outputs,
                 inference_count=len(self.inference),
             )
+        if self.transform is not None:
+            places = range(map_from_dict(self.transform).whitening.dimension + 1)
+            if not set(self.fixed).issubset(places):
+                raise InvalidValueError("Expected fixed to be places of the transform's columns.")
         object.__setattr__(self, "weights", fixed(weights))
 
     def _require_waves(self) -> None:
@@ -553,6 +581,68 @@ class PublishedModel(PublishedFile, ModelQuestions):
         """
         return list(self._by(errors).inference_of(output).estimates(confidence))
 
+    @property
+    def estimand_in_words(self) -> str:
+        """What the estimates are of: least squares, or a wave's own clipped version of it."""
+        curve = self.link != "linear"
+        exact = "maximum likelihood" if curve else "least squares"
+        if self.transform is None:
+            return exact
+        chart = map_from_dict(self.transform)
+        assert not isinstance(chart, maps.GaugeMap)
+        limits, far = [], farthest(chart.whitening)
+        if chart.radius < far:
+            limits.append(
+                f"people farther out than {chart.radius:.3g} times the usual distance count less"
+            )
+        if isinstance(chart, maps.ResidualMap):
+            _, error = bounds_of(chart.whitening, chart.scale)
+            if chart.bound < error:
+                assert isinstance(self.aim, Numeric)
+                bound = chart.bound * chart.scale / self.aim.affine[0]
+                limits.append(f"errors beyond ±{number(bound)} count as that")
+        elif isinstance(chart.loss, maps.PoissonNewton):
+            bound = chart.loss.gradient_bound
+            if bound < chart.loss.count_bound:
+                limits.append(f"errors beyond ±{number(bound)} count as that")
+        kind = "weighted" if curve else "bounded-influence"
+        return f"{kind} {exact} ({', '.join(limits)})" if limits else exact
+
+    def estimand(self, X: Any, y: Any, output: str | None = None) -> FloatArray:
+        """Compute what `estimates` are of, in rows without noise: for tests and simulations.
+
+        It is what the last update would find in any rows; coefficients that noise hides are held as
+        they were announced. Of one wave it is least squares.
+
+        Args:
+            X: Records with the model's features, (n, …).
+            y: Their targets, as in a record.
+            output: A class, of several.
+
+        Returns:
+            Coefficients in the user's units, in the order of `estimates`.
+        """
+        schema, found = self.agreement.schema, self.inference_of(output)
+        if self.agreement.diaries:
+            raise InfeasibleError("Rows of one person are clipped together: no estimand of rows.")
+        v = np.atleast_2d(values(schema, X, self.features))
+        target = np.atleast_2d(values(schema, {self.target: y}, [self.target]))
+        told = self.units
+        if self.transform is None:
+            names = found.names
+            told = told.without(set(told.names) - set(names))
+            rows = np.column_stack([np.ones(len(v)), v])[:, list(told.places)]
+            column = self.outputs.index(self.outputs[0] if output is None else output)
+            best = np.linalg.lstsq(rows, target[:, column], rcond=None)[0]
+            return np.asarray(told.matrix[:, list(told.places)] @ best + told.offset)
+        chart = map_from_dict(self.transform)
+        assert not isinstance(chart, maps.GaugeMap)
+        places, encoded = coefficient_places(schema), target[:, 0]
+        if isinstance(chart, maps.NewtonMap) and isinstance(chart.loss, maps.PoissonNewton):
+            encoded = (encoded + 1) / 2 * chart.loss.count_bound
+        best = estimand(chart, v[:, [place - 1 for place in places[1:]]], encoded, self.fixed)
+        return np.asarray(told.matrix[:, places] @ best + told.offset)
+
     def _by(self, errors: Errors) -> "PublishedModel":
         return replace(self, inference=tuple(one.by(errors) for one in self.inference))
 
@@ -630,7 +720,6 @@ class PublishedModel(PublishedFile, ModelQuestions):
         same = msgspec.to_builtins({name: getattr(self, name) for name in _SAME}, enc_hook=float)
         return {
             **same,
-            "public_rows": 0,
             "columns": [INTERCEPT, *self.columns],
             "weights": dict(zip(self.outputs, self.weights.tolist(), strict=True)),
             "coefficients": {one: self.coefficients_of(one).by_name() for one in self.outputs},
@@ -662,6 +751,12 @@ class PublishedModel(PublishedFile, ModelQuestions):
                     inference_names=listed(inference.names),
                 )
         return found
+
+
+def coefficient_places(schema: Schema) -> list[int]:
+    """Return where in (1, v) the coefficients of a wave's transform are: all but last levels."""
+    columns = model_columns(schema)
+    return [0, *(1 + columns.index(place) for place in kept_columns(schema))]
 
 
 def _outputs(aim: Question) -> tuple[str, ...]:

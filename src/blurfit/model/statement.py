@@ -167,6 +167,14 @@ def _claims(model: Published) -> Iterator[tuple[str, str]]:
     yield "The unit of privacy", f"is one person, with {has}. {_releases(promise)}"
     if agreement.wave is not None:
         yield "Waves.", _waves(model, agreement.wave.plan)
+    elif model.origin[1] > 1:
+        yield (
+            "All releases of the fit.",
+            f"The rows were read for {model.origin[1]} releases, one after the other, each in "
+            "terms that those before it taught. This promise is for all of them and this model "
+            f"together; each release names this fit, `{model.fingerprint}`, and states what it "
+            "keeps by itself.",
+        )
 
 
 def _meaning(model: Published) -> str:
@@ -202,12 +210,13 @@ def _releases(promise: statement.Promise) -> str:
 def _waves(model: Published, plan: str) -> str:
     if model.held:  # nothing in a wave's own file tells whether others were of the same rows
         return (
-            "The rows were read for several releases, one after the other, under the plan "
-            f"`{plan}`; what the next one asks for follows from published sums alone. This promise "
-            "is for one of them. Where every row is in all of them, as in a fit, they reveal more "
-            "together than each by itself: what they keep in all is stated with the model that was "
-            "learned from them. Only where each row is in one of them, by a rule that does not "
-            "look at answers, does it hold for everything that is published under the plan."
+            f"The rows were read for {model.origin[1]} releases, one after the other, under the "
+            f"plan or fit `{plan}`; what the next one asks for follows from published sums alone. "
+            "This promise is for one of them. Where every row is in all of them, as in a fit, they "
+            "reveal more together than each by itself: what they keep in all is stated with the "
+            "model that was learned from them. Only where each row is in one of them, by a rule "
+            "that does not look at answers, does it hold for everything that is published under "
+            "the plan."
         )
     waves = model.waves if isinstance(model, PublishedModel) else ()
     groups = [(one.quorum, one.honest) for one in waves]
@@ -541,10 +550,14 @@ def _in_waves(model: Published) -> bool:
 def _composition(model: Published) -> str:
     if model.models > 1:
         return f"basic, of {model.models} models of one fit"
-    if model.agreement.wave is None:
-        return "none"
+    wave, (fit, releases) = model.agreement.wave, model.origin
+    if wave is None:
+        return "none" if releases == 1 else f"adaptive, of the {releases} releases of this fit"
     if model.held:
-        return "not counted: other releases of the plan may be of the same rows"
+        return (
+            f"not counted here: release {wave.number} of {releases} of the fit {fit}, which share "
+            "its epsilon and delta if every row is in all of them"
+        )
     return "parallel, of waves: each person is in one"
 
 

@@ -38,15 +38,20 @@ if TYPE_CHECKING:
 
 WIDTH = 110  # of a line of text
 
-# All of ASCII's punctuation, but for what stands in numbers; a point in a word could make a link.
-_MARKS = re.compile(r"[!-+/:-@\[-`{-~]|(?<=[^\W\d])\.")
+# What makes markup anywhere, in a line, or at its beginning; a point in a word could make a link.
+_MARKS = re.compile(
+    r"[#$&*<>@\[\\\]^`{|}]|(?<! )~|~(?! )|:(?=/)|(?<=[^\W\d])\.(?=\w)|(?<!\w)_|_(?!\w)"
+    r"|^[-+=](?=\s|$)|^=+$"
+)
 
 
 def plain(text: str) -> str:
     r"""Text as one line in which Markdown finds nothing to interpret.
 
     >>> print(plain("-1,234.5 ![x](www.example.org)"))
-    -1,234.5 \!\[x\]\(www\.example\.org\)
+    -1,234.5 !\[x\](www\.example\.org)
+    >>> print(plain("What is it worth? (An example.)"))
+    What is it worth? (An example.)
     """
     return _MARKS.sub(r"\\\g<0>", " ".join(text.split()))
 
@@ -55,21 +60,20 @@ UNEVEN = (
     "Standard errors assume constant variance, which the released sums cannot test; uneven=True "
     "(--uneven on the command line) allows for any."
 )
-CUT = (
-    "Standard errors are for the least-squares line of the same population. They cover "
-    "sampling{uneven}, privacy noise and bias from clipping, provided that nobody is far from all "
-    "others. Waves look for such people, but may miss them, above all fewer than one in a hundred, "
-    "or people who are far out in few columns. waves=1 makes no such assumption."
+OWN_ESTIMAND = (
+    "Estimates are of {estimand}. Standard errors cover sampling and the noise of privacy, in what "
+    "the last wave's own update would find among everybody."
 )
-FIRST_WAVE = (
-    "Coefficients and standard errors are the first wave's, which cuts nobody: later waves may "
-    "have missed people who are far from all others, or cut most errors. Predictions use all waves."
+FIXED = (
+    "The noise hides {names}: without intervals, and held at the value that the last wave started "
+    "from while the others were estimated."
 )
 PROBABILITY = "Coefficients are changes in probability (a linear probability model)."
 CURVE = "Coefficients are on the scale of {scale}. Errors {robust} that the model is correct."
-NOT_LOOKED_FOR = (
-    " They assume that nobody is far from all others: such people weigh less in waves than in "
-    "maximum likelihood, and waves of labels and counts do not look for them."
+CROWDED = (
+    "Many people seem to be at the {bound} bound of {target}, {value}, as the released mean and "
+    "second moment show. If answers beyond it are possible, they were clipped, the mean is biased "
+    "and all coefficients are too near to 0, which no standard error covers."
 )
 HIDDEN = "Not shown: {names} (too few people to tell from none). Predictions use 0 for them."
 _SCALES = {"logistic": "log-odds", "log": "the logarithm of the mean"}
@@ -109,30 +113,32 @@ class Summary:
             notes.append(PROBABILITY)
         if model.inference:
             robust = model.inference[0].classical is not None
-            in_waves = model.method.startswith("waves")
             if model.link != "linear":
                 assume = "do not assume" if robust else "assume"
-                told = CURVE.format(scale=_SCALES[model.link], robust=assume)
-                notes.append(told + NOT_LOOKED_FOR if robust else told)
-            elif not model.inference[0].uneven:
-                spread = "" if robust else " if variance is constant"
-                notes.append(CUT.format(uneven=spread) if in_waves else UNEVEN)
-            elif in_waves:
-                notes.append(FIRST_WAVE)
+                notes.append(CURVE.format(scale=_SCALES[model.link], robust=assume))
+            elif model.transform is None and not model.inference[0].uneven:
+                notes.append(UNEVEN)
+            if model.transform is not None:
+                notes.append(OWN_ESTIMAND.format(estimand=model.estimand_in_words))
+            if unknown := [one.names[place] for one in model.inference for place in one.unlimited]:
+                notes.append(FIXED.format(names=", ".join(unknown)))
         elif model.refusal:
             notes.append(f"No standard errors: {model.refusal}")
         if model.hidden:
             notes.append(_of_hidden(model))
+        if model.crowded:
+            notes.append(f"Caution: {crowded_in_words(model)}")
         if model.doubt:
             notes.append(f"Caution: {model.doubt}")
         if held and promise.private:
             notes.append(f"{promise.seen} {promise.condition}")
         elif promise.caveats or model.admission == "anyone":
             notes.append(promise.condition)
+        estimated = [("estimand", model.estimand_in_words)] if model.inference else []
         return cls(
             title=f"{model.target} ~ {' + '.join(model.features) or '1'}",
             sections=tuple(_section(model, output, confidence) for output in model.outputs),
-            facts=(*facts_of(promise, least), ("method", model.method)),
+            facts=(*facts_of(promise, least), ("method", model.method), *estimated),
             notes=tuple(notes),
         )
 
@@ -187,6 +193,12 @@ def facts_of(promise: "Promise", more: str = "") -> tuple[tuple[str, str], ...]:
     return (whom, f"{number}{more}"), ("privacy", promise.numbers), *protects
 
 
+def crowded_in_words(model: "PublishedModel") -> str:
+    """Say which bound of the target clips many people, and what follows."""
+    value = number(getattr(model.aim, str(model.crowded)))
+    return CROWDED.format(bound=model.crowded, target=title_of(model.aim), value=value)
+
+
 def _of_hidden(model: "PublishedModel") -> str:
     """Say which answers hardly anybody gave, and how people who gave them are predicted."""
     called = titles(model.agreement.schema)
@@ -211,7 +223,7 @@ def _section(model: "PublishedModel", output: str, confidence: float) -> Section
     for name, value in predicting.items():
         one, error = known.get(name), None
         told = ["–"] * (len(head) - 1)  # of a level that hardly anybody has
-        if one is not None:
+        if one is not None and not one.is_unlimited:
             told = [*cells(one), f"{one.statistic:.2f}", probability(one.p_value)]
             error = one.standard_error
         rows.append((called.get(name, name), *told, number(value, error)))
@@ -286,8 +298,9 @@ def plot_model(
     """
     output = model.outputs[0] if output is None else output
     found = model.coefficients_of(output)
-    estimates = model.estimates(confidence, output)[1:] if model.inference else []
-    estimates = [one for one in estimates if one.name not in model.hidden]
+    known = model.estimates(confidence, output)[1:] if model.inference else []
+    shown = [one for one in known if one.name not in model.hidden]
+    estimates = [one for one in shown if not one.is_unlimited]
     effects = {name: one for name, one in found.effects.items() if name not in model.hidden}
     names = [one.name for one in estimates] or list(effects)
     asked = (model.agreement.schema.question(name) for name in model.features)
@@ -341,7 +354,7 @@ def _column(attribute: str, doc: str) -> Any:
 
     def series(self: "Results") -> Any:
         found = self.model.estimates(output=self.output)
-        numbers = [getattr(one, attribute) for one in found]
+        numbers = [np.nan if one.is_unlimited else getattr(one, attribute) for one in found]
         return optional("pandas").Series(numbers, [one.name for one in found], name=attribute)
 
     return property(series, doc=doc)
@@ -362,13 +375,20 @@ class Results:
     def conf_int(self, alpha: float = 0.05) -> Any:
         """Lower and upper bounds at confidence 1 − α, in columns 0 and 1."""
         found = self.model.estimates(1 - alpha, self.output)
-        bounds = [(one.lower, one.upper) for one in found]
+        bounds = [(np.nan,) * 2 if one.is_unlimited else (one.lower, one.upper) for one in found]
         return optional("pandas").DataFrame(bounds, [one.name for one in found])
 
     def cov_params(self) -> Any:
         """The covariance of the coefficients: sampling and privacy together."""
         found = self.model.inference_of(self.output)
-        return optional("pandas").DataFrame(found.covariance, found.names, found.names)
+        covariance = found.covariance
+        covariance[list(found.unlimited)] = covariance[:, list(found.unlimited)] = np.nan
+        return optional("pandas").DataFrame(covariance, found.names, found.names)
+
+    @property
+    def estimand(self) -> str:
+        """What the coefficients estimate, in words."""
+        return self.model.estimand_in_words
 
     def wald_test(self, hypotheses: str) -> "Test":
         """Test linear hypotheses together: "age = 0, hours = 2*education"."""

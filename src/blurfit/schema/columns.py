@@ -26,6 +26,7 @@ public facts and never from records; silent people count and are blurred like al
 
 import math
 import re
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal
@@ -44,9 +45,8 @@ LONGEST = 2000
 YES, NO = "yes", "no"
 _COMPARED = re.compile(r"(.+?) ?(<=|>=|!=|=|<|>) ?(.+)")
 _LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")
-_HARMFUL = re.compile(
-    "[\\x00-\\x1f\\x7f-\\x9f\\u2028\\u2029\\u202a-\\u202e\\u2066-\\u2069\\ud800-\\udfff]"
-)
+HARMFUL = "\\x00-\\x1f\\x7f-\\x9f\\u2028\\u2029\\u202a-\\u202e\\u2066-\\u2069\\ud800-\\udfff"
+_HARMFUL = re.compile(f"[{HARMFUL}]")
 
 
 def assign(column: Any, **fields: Any) -> None:
@@ -250,6 +250,18 @@ def _line(what: str, text: Any) -> str:
             line_count=len(line),
         )
     return line
+
+
+def seen_as(name: str) -> str:
+    r"""Return what people see of a name: in Unicode's form NFC, without invisible characters.
+
+    >>> seen_as("cafe\u0301\u200b") == seen_as("caf\u00e9")
+    True
+    """
+    if name.isascii():
+        return name
+    shown = (letter for letter in name if unicodedata.category(letter) != "Cf")
+    return unicodedata.normalize("NFC", "".join(shown))
 
 
 def refuse_harmful(what: str, text: str) -> None:
@@ -554,7 +566,7 @@ class Categorical(_Column):
         assign(self, name=as_text(name=self.name))
         is_list = isinstance(self.levels, Sequence) and not isinstance(self.levels, str | bytes)
         levels = tuple(map(_as_level, self.levels if is_list else ()))
-        if len(levels) < 2 or len(set(levels)) < len(levels):
+        if len(levels) < 2 or len(set(map(seen_as, levels))) < len(levels):
             raise InvalidValueError(
                 "Expected levels={levels!r} of {name!r} to be a list of at least two "
                 "words, each of them once.",

@@ -1,4 +1,4 @@
-"""Surveys that were made elsewhere: XLSForm and Frictionless Table Schema.
+"""Surveys that were made elsewhere: Frictionless Table Schema, tables; `xlsforms` has XLSForm.
 
 Nothing is guessed. A number needs public bounds and a choice needs its levels; where a file does
 not say them, the refusal names each question that lacks something, all of them at once.
@@ -11,19 +11,6 @@ not say them, the refusal names each question that lacks something, all of them 
 | constraints.required = false | optional; where nothing is said, everybody answers |
 | title, description | title, question |
 | "blurfit", which other tools ignore | all else, so that what was written here is read unchanged |
-
-| XLSForm (ODK, KoboToolbox, SurveyCTO) | here |
-| --- | --- |
-| integer, decimal, with a constraint such as `. >= 18 and . <= 90` | numeric; else not eligible |
-| range, with parameters start and end | numeric |
-| select_one LIST | categorical, with the list's choices; yes/no: binary |
-| select_multiple LIST | a binary question for each of the list's choices, name_choice |
-| begin_group … end_group | a section |
-| label, hint, also label::Deutsch (de) | question and hint, in these languages |
-| required | everybody answers; all else may be left unsaid |
-| relevant, such as `${kids} = 'yes'` | asked only of these; otherwise it is not said |
-| form_title in settings | the title |
-| notes, calculations, what a device knows (start, deviceid …) | left out |
 
 **A table of records** (`TableGlance`) says which columns there are and of what kind, and nothing
 about bounds: those of the data are somebody's data. The choices that occur are shown to the table's
@@ -46,25 +33,15 @@ from blurfit.schema.columns import (
     Feature,
     Label,
     Numeric,
-    Outside,
     Question,
     Wording,
 )
 from blurfit.schema.schema import Schema
-from blurfit.schema.table import listed
-from blurfit.schema.table_files import lines_of, separator_of, word_of, workbook
-from blurfit.wording import Message, Series
+from blurfit.schema.table_files import UTF8, lines_of, separator_of
+from blurfit.wording import Message, Series, join_messages
 
 OWN = "blurfit"
 _NUMBER_TYPES = ("integer", "number", "year")
-Row = Mapping[str, str]
-_LEFT_OUT = {"note", "calculate", "hidden", "start", "end", "today", "deviceid", "audit"}
-_LEFT_OUT |= {"subscriberid", "simserial", "phonenumber", "username", "email", "start-geopoint"}
-_NUMBER = r"(-?\d+(?:\.\d+)?)"
-_LOWER = re.compile(rf"\.\s*>=?\s*{_NUMBER}|{_NUMBER}\s*<=?\s*\.")
-_UPPER = re.compile(rf"\.\s*<=?\s*{_NUMBER}|{_NUMBER}\s*>=?\s*\.")
-_RELEVANT = re.compile(rf"\$\{{(.+?)\}}\s*(<=|>=|!=|=|<|>)\s*(?:'([^']+)'|{_NUMBER})")
-_SELECTED = re.compile(r"selected\(\s*\$\{(.+?)\}\s*,\s*'([^']+)'\s*\)")
 _YES_OR_NO = {"0", "1", "false", "true", "no", "yes", "nein", "ja"}
 _LIKE_NUMBER = re.compile(r"[+-]?[\d.,'  ]*\d(?:[eE][+-]?\d+)?")
 _LIKE_DATE = re.compile(
@@ -72,14 +49,9 @@ _LIKE_DATE = re.compile(
 )
 _NAMES_PEOPLE = re.compile(r"(?i)(^|[\W_])(p|u)?(id|nr|no|key)$|nummer|number|kennung|identifier")
 _MOST_CHOICES, _ROWS_SEEN = 20, 10_000
-_TRUE = {"yes", "true", "true()", "1"}
-# Far more than any survey has; a workbook within them is read in seconds.
-_MOST_BYTES, _MOST_ROWS, _MOST_COLUMNS = 2**24, 2**16, 2**8
 # Numbers of a record that are blurred, one for each choice of a list; more need too many people.
 _MOST_ENCODED = 5000
-_MOST_LETTERS = (
-    2**24
-)  # of all questions and choices; those of a list count at each of its questions
+_MOST_LETTERS = 2**24  # of questions and choices; those of a list count at each of its questions
 
 
 @dataclass(frozen=True)
@@ -94,10 +66,12 @@ class Imported:
 class SurveyReader:
     """Questions as they are read from a file."""
 
-    source: str
+    source: Message | str
     columns: list[Feature] = field(default_factory=list)
     lacking: list[Message] = field(default_factory=list)
     notes: list[Message] = field(default_factory=list)
+    bounds: dict[str, tuple[float, float]] = field(default_factory=dict)  # by hand, not yet used
+    asked_of_some: set[str] = field(default_factory=set)  # so that they cannot be predicted
 
     def lacks(self, name: str, what: Message) -> Feature | None:
         """Remember what a question lacks, of which there is no column then."""
@@ -105,27 +79,59 @@ class SurveyReader:
         return None
 
     def finish(self, about: About, target: str | None) -> Imported:
-        """Return the schema, with one of the questions as its target, or refuse what is lacking."""
+        """Return the schema, with one of the questions as its target, or refuse what is lacking.
+
+        Args:
+            about: who asks, and what for.
+            target: the question to be predicted; "" the last that everybody is asked.
+        """
+        for name in self.bounds:
+            self.lacks(name, Message("has `--bounds`, and no number is called so"))
         if self.lacking:
             raise InvalidValueError(
-                "{source} cannot be imported as it is: {lacking}. Nothing was written.",
+                "{source} cannot be imported as it is: {lacking}.",
                 source=self.source,
                 lacking=Series(self.lacking, "; "),
             )
-        names = [one.name for one in self.columns]
-        if target == "" and names:
-            target = names[-1]
-        if target is None or target not in names:
+        names = [one.name for one in self.columns if one.name not in self.asked_of_some]
+        if not names or len(self.columns) < 2:
             raise InvalidValueError(
-                "Expected target={target!r} to be one of the questions {listed} of "
-                "{source}: which one is to be predicted?",
-                target=target,
-                listed=listed(names),
+                "{source} must have at least two questions that can be blurred (a number, a "
+                "choice, or yes or no), one of them asked of everybody, to be predicted, got "
+                "{count:,} questions, {common:,} of them asked of everybody. {notes}",
                 source=self.source,
+                count=len(self.columns),
+                common=len(names),
+                notes=join_messages(self.notes),
             )
-        features = [one for one in self.columns if one.name != target]
+        if target == "":
+            target = names[-1]
+        if target not in names:
+            raise InvalidValueError(
+                "`target` must be one of the questions of {source} that everybody is asked, "
+                "{names}, got {target!r}. Name the one to be predicted with `--target`.",
+                source=self.source,
+                names=Series(map(repr, names)),
+                target=target,
+            )
         aim = next(one for one in self.columns if one.name == target)
+        features, freed = [], []
+        for column in self.columns:
+            only = column.wording.only_if
+            if only is not None and only.name == target:  # which is asked last
+                freed.append(column.name)
+                column = replace(column, wording=replace(column.wording, only_if=None))
+            if column.name != target:
+                features.append(column)
         notes = list(self.notes)
+        if freed:
+            notes.append(
+                Message(
+                    "Asked of everybody, because {target!r} is asked last: {names}.",
+                    target=target,
+                    names=Series(map(repr, freed)),
+                )
+            )
         if aim.optional:
             aim = replace(aim, optional=False)
             notes.append(
@@ -145,9 +151,9 @@ class TableGlance:
     gaps: frozenset[str]  # columns in which something is missing
 
     @classmethod
-    def at(cls, path: Path) -> "TableGlance":
+    def at(cls, path: Path, encoding: str = UTF8) -> "TableGlance":
         """Look at the first rows of a table in a CSV file, a workbook or a Parquet file."""
-        columns = _first_rows(path)
+        columns = _first_rows(path, encoding)
         kinds: dict[str, Any] = {}
         choices: dict[str, list[str]] = {}
         for name, cells in columns.items():
@@ -176,7 +182,7 @@ def _is_identifier(name: str, words: set[str], rows: int) -> bool:
     return max(numbers) - min(numbers) < rows or _NAMES_PEOPLE.search(name) is not None
 
 
-def _first_rows(path: Path) -> dict[str, list[Any]]:
+def _first_rows(path: Path, encoding: str) -> dict[str, list[Any]]:
     if path.suffix.lower() == ".parquet":
         parquet = optional("pyarrow.parquet")
         try:
@@ -193,7 +199,7 @@ def _first_rows(path: Path) -> dict[str, list[Any]]:
         return {
             name: ["" if cell is None else cell for cell in cells] for name, cells in found.items()
         }
-    with lines_of(path, separator_of(path, len)) as lines:
+    with lines_of(path, separator_of(path, len, encoding), encoding) as lines:
         heading = [str(name) for name in next(lines, ())]
         _refuse_if_wide(path, len(heading))
         rows = list(islice(lines, _ROWS_SEEN))
@@ -249,12 +255,17 @@ def to_table_schema(schema: Schema) -> dict[str, Any]:
     }
 
 
-def from_table_schema(document: Any, target: str | None = None) -> Imported:
+def from_table_schema(
+    document: Any,
+    target: str | None = None,
+    bounds: Mapping[str, tuple[float, float]] | None = None,
+) -> Imported:
     """Read a schema from a Table Schema, or from the first resource of a Data Package.
 
     Args:
         document: the JSON, read.
         target: the column to be predicted; what blurfit wrote says it itself.
+        bounds: the lowest and the highest value of numbers, before those of the document.
     """
     if isinstance(document, Mapping) and "resources" in document:
         resources = document["resources"]
@@ -268,9 +279,14 @@ def from_table_schema(document: Any, target: str | None = None) -> Imported:
         )
     own = document.get(OWN)
     if isinstance(own, Mapping) and target in (None, own.get("target")):
+        if bounds:
+            raise InvalidValueError(
+                "`--bounds` cannot be combined with a Table Schema that blurfit wrote: its bounds "
+                "are in it."
+            )
         return Imported(_read_back(fields, own), ())
-    reading = SurveyReader("The Table Schema")
-    _refuse_if_large(reading.source, map(_size_of_field, fields))
+    reading = SurveyReader("The Table Schema", bounds=dict(bounds or {}))
+    refuse_if_large(reading.source, map(_size_of_field, fields))
     for entry in fields:
         if (column := _column(entry, reading)) is not None:
             reading.columns.append(column)
@@ -337,6 +353,8 @@ def _column(described: Mapping[str, Any], reading: SurveyReader) -> Feature | No
     if kind in _NUMBER_TYPES:
         lower = limits.get("minimum", limits.get("exclusiveMinimum"))
         upper = limits.get("maximum", limits.get("exclusiveMaximum"))
+        if name in reading.bounds:
+            lower, upper = reading.bounds.pop(name)
         absent = [word for word, value in (("minimum", lower), ("maximum", upper)) if value is None]
         if lower is not None and upper is not None:
             return Numeric(name, lower, upper, optional=unsaid, wording=Wording(**words))
@@ -352,210 +370,7 @@ def _column(described: Mapping[str, Any], reading: SurveyReader) -> Feature | No
     )
 
 
-def is_xlsform(path: Path) -> bool:
-    """Tell a form's workbook, which has a sheet named survey, from a table of people."""
-    with workbook(path, _MOST_BYTES) as book:
-        return any(name.strip().lower() == "survey" for name in book.sheetnames)
-
-
-def from_xlsform(path: Path, target: str | None = None) -> Imported:
-    """Read a schema from a form's workbook; `target` is what is predicted, "" the last question."""
-    sheets = _sheets(path)
-    if "survey" not in sheets:
-        raise InvalidValueError(
-            "Expected {path_name!r} to be an XLSForm, with a sheet named survey; it has {sheets}.",
-            path_name=path.name,
-            sheets=", ".join(sheets) or "none",
-        )
-    settings = next(iter(sheets.get("settings", [])), {})
-    form = _Form(f"The form {path.name!r}")
-    form.choices = _choices(sheets.get("choices", []))
-    form.default = _tag(settings.get("default_language", ""))
-    _refuse_if_large(form.source, [_size(row, form.choices) for row in sheets["survey"]])
-    for row in sheets["survey"]:
-        form.read(row)
-    if form.left_out:
-        form.notes.append(
-            Message("Left out, as nothing is asked: {left_out}.", left_out=Series(form.left_out))
-        )
-    title = settings.get("form_title") or None
-    return form.finish(About(title=title), target)  # type: ignore[arg-type]
-
-
-@dataclass
-class _Form(SurveyReader):
-    """Rows of the survey's sheet, one after the other."""
-
-    choices: Mapping[str, list[Row]] = field(default_factory=dict)
-    default: str = ""  # the language of texts that name none
-    left_out: list[str] = field(default_factory=list)
-    sections: list[Any] = field(default_factory=list)  # that are open
-
-    def read(self, row: Row) -> None:
-        """Read one row: a question, the bounds of a group, or what is left out."""
-        kind, _, what = " ".join(row.get("type", "").split()).partition(" ")
-        name, list_name = row.get("name", ""), what.split(" ")[0]
-        if kind in ("begin_group", "begin", "end_group", "end"):
-            if what == "repeat":
-                self.lacks(name or "a group", Message("is repeated, and each person sends once"))
-            if kind.startswith("begin"):
-                self.sections.append(self._words(row, "label"))
-            elif self.sections:
-                self.sections.pop()
-        elif kind in _LEFT_OUT:
-            self.left_out.append(name or kind)
-        elif kind == "select_multiple":
-            self._several(list_name, name, row)
-        elif kind and (column := self._column(kind, list_name, name, row)) is not None:
-            self.columns.append(column)
-
-    def _several(self, list_name: str, name: str, row: Row) -> None:
-        """Ask yes or no for each choice of a question that takes several answers."""
-        choices = self.choices.get(list_name, [])
-        if not choices:
-            self.lacks(
-                name, Message("has no choices in the list {list_name!r}", list_name=list_name)
-            )
-        unsaid, words = self._asked(name, row)
-        asked = words.pop("question") or name
-        for choice in choices:
-            label = self._words(choice, "label") or choice["name"]
-            question = Wording(**words, question=_joined(asked, label))
-            self.columns.append(Binary(f"{name}_{choice['name']}", unsaid, question))
-
-    def _column(self, kind: str, list_name: str, name: str, row: Row) -> Feature | None:
-        unsaid, words = self._asked(name, row)
-        if kind in ("integer", "decimal", "range"):
-            if (bounds := _bounds(row)) is None:
-                constraint = "write a constraint such as `. >= 0 and . <= 100`"
-                return self.lacks(
-                    name, Message("is a number without bounds: {constraint}", constraint=constraint)
-                )
-            outside: Outside = "clip" if kind == "range" else "refuse"  # as the form itself does
-            return Numeric(name, *bounds, outside, optional=unsaid, wording=Wording(**words))
-        if kind == "acknowledge":
-            return Binary(name, unsaid, Wording(**words))
-        if kind == "select_one":
-            return self._choice(name, list_name, words, unsaid=unsaid)
-        return self.lacks(
-            name,
-            Message(
-                "is of type {kind!r}; only numbers, yes/no and choices can be blurred", kind=kind
-            ),
-        )
-
-    def _asked(self, name: str, row: Row) -> tuple[bool, dict[str, Any]]:
-        """Return whether a question may be left unsaid, and how it is worded."""
-        words = {"question": self._words(row, "label"), "hint": self._words(row, "hint")}
-        words["section"] = next((one for one in reversed(self.sections) if one), None)
-        relevant = row.get("relevant")
-        if relevant:
-            words["only_if"] = self._compared(relevant)
-            if words["only_if"] is None:
-                self.notes.append(
-                    Message(
-                        "{name!r} is asked of everybody, who need not say: its `relevant` is more "
-                        "than one comparison of an earlier answer.",
-                        name=name,
-                    )
-                )
-        return bool(relevant) or row.get("required", "").lower() not in _TRUE, words
-
-    def _compared(self, relevant: str) -> str | None:
-        """Read `${kids} = 'yes'`, or `selected(${kids}, 'yes')`; None for anything else."""
-        if (found := _SELECTED.fullmatch(relevant.strip())) is not None:
-            name, how, value = found[1], "=", found[2]
-        elif (found := _RELEVANT.fullmatch(relevant.strip())) is not None:
-            name, how, value = found[1], found[2], found[3] or found[4]
-        else:
-            return None
-        source = next((one for one in self.columns if one.name == name), None)
-        if isinstance(source, Binary):
-            value = value.lower()
-        known = source.levels if isinstance(source, Categorical) else ("yes", "no")
-        fits = isinstance(source, Numeric) or (how in ("=", "!=") and value in known)
-        return f"{name} {how} {value}" if source is not None and fits else None
-
-    def _choice(
-        self, name: str, list_name: str, words: dict[str, Any], *, unsaid: bool
-    ) -> Feature | None:
-        rows = self.choices.get(list_name, [])
-        levels = [row["name"] for row in rows]
-        if len(set(levels)) < 2:
-            return self.lacks(
-                name,
-                Message(
-                    "has fewer than two choices in the list {list_name!r}", list_name=list_name
-                ),
-            )
-        labels = {row["name"]: self._words(row, "label") for row in rows}
-        told = {level: text for level, text in labels.items() if text}
-        if {level.lower() for level in levels} == {"yes", "no"}:
-            found = {level.lower(): text for level, text in told.items()}
-            return Binary(name, unsaid, Wording(**words, labels=tuple(found.items())))
-        return Categorical(name, levels, unsaid, Wording(**words, labels=tuple(told.items())))
-
-    def _words(self, row: Row, what: str) -> Any:
-        """Return a text as it is, or by language; None where there is none."""
-        texts = {}
-        for key, text in row.items():
-            head, _, language = key.partition("::")
-            if head.strip() == what and text:
-                texts[_tag(language)] = text
-        if set(texts) <= {""}:
-            return texts.get("")
-        if plain := texts.pop("", None):
-            texts.setdefault(self.default or "en", plain)
-        return texts
-
-
-def _joined(asked: Any, label: Any) -> Any:
-    """Return a question and one of its choices, in each language that either has."""
-    languages = {tag for text in (asked, label) if isinstance(text, dict) for tag in text}
-    if not languages:
-        return f"{asked} – {label}"
-
-    def said(text: Any, tag: str) -> Any:
-        return text.get(tag) or next(iter(text.values())) if isinstance(text, dict) else text
-
-    return {tag: f"{said(asked, tag)} – {said(label, tag)}" for tag in sorted(languages)}
-
-
-def _sheets(path: Path) -> dict[str, list[Row]]:
-    """Read the sheets by name, each row by the heading of its columns; empty cells are left out.
-
-    Its size is bounded before it is unpacked, then how far its rows and columns reach.
-    """
-    with workbook(path, _MOST_BYTES) as book:
-        return {sheet.title.strip().lower(): _rows(path.name, sheet) for sheet in book.worksheets}
-
-
-def _rows(source: str, sheet: Any) -> list[Row]:
-    rows = sheet.iter_rows(values_only=True, max_row=_MOST_ROWS + 1, max_col=_MOST_COLUMNS)
-    cells = (["" if cell is None else word_of(cell) for cell in row] for row in rows)
-    head = next(cells, [])
-    pairs = (zip(head, row, strict=False) for row in cells)
-    found = [{key: text for key, text in row if key and text} for row in pairs]
-    if len(found) >= _MOST_ROWS:
-        raise InvalidValueError(
-            "Expected fewer than {most_rows:,} rows in the sheet {sheet_title!r} of {source!r}.",
-            most_rows=_MOST_ROWS,
-            sheet_title=sheet.title,
-            source=source,
-        )
-    return [row for row in found if row]
-
-
-def _size(row: Row, choices: Mapping[str, list[Row]]) -> tuple[int, int]:
-    """Return how many columns, and how many letters, a row of the survey's sheet makes."""
-    kind, list_name, *_ = [*row.get("type", "").split(), "", ""]
-    chosen = choices.get(list_name, []) if kind in ("select_one", "select_multiple") else []
-    repeats = max(1, len(chosen) if kind == "select_multiple" else 1)
-    letters = sum(len(text) for choice in chosen for text in choice.values())
-    return max(1, len(chosen)), letters + repeats * sum(map(len, row.values()))
-
-
-def _refuse_if_large(source: str, sizes: Iterable[tuple[int, int]]) -> None:
+def refuse_if_large(source: Message | str, sizes: Iterable[tuple[int, int]]) -> None:
     """Refuse what would make too much, before any of it is made."""
     columns, letters = map(sum, zip((0, 0), *sizes, strict=True))
     if columns > _MOST_ENCODED:
@@ -574,43 +389,6 @@ def _refuse_if_large(source: str, sizes: Iterable[tuple[int, int]]) -> None:
             most=_MOST_LETTERS,
             letters=letters,
         )
-
-
-def _choices(rows: list[Row]) -> dict[str, list[Row]]:
-    found: dict[str, list[Row]] = {}
-    for row in rows:
-        name = row.get("list_name") or row.get("list name") or ""
-        if name and row.get("name"):
-            found.setdefault(name, []).append(row)
-    return found
-
-
-def _tag(language: str) -> str:
-    """Return the code in "Deutsch (de)", or "" if there is none."""
-    found = re.search(r"\(([A-Za-z]{2,3}(?:-[A-Za-z0-9]{2,8})*)\)", language)
-    found = found or re.fullmatch(r"\s*([a-z]{2,3})\s*", language)
-    head, *rest = (found[1] if found else "").split("-")
-    return "-".join([head.lower(), *rest])
-
-
-def _bounds(row: Row) -> tuple[float, float] | None:
-    """Read the bounds from a range's parameters, or from a constraint that says nothing else."""
-    given = dict(re.findall(r"(start|end)\s*=\s*(\S+)", row.get("parameters", "")))
-    if {"start", "end"} <= set(given):
-        if not all(re.fullmatch(_NUMBER, given[one]) for one in ("start", "end")):
-            return None
-        return float(given["start"]), float(given["end"])
-    found: dict[re.Pattern[str], list[float]] = {_LOWER: [], _UPPER: []}
-    # Where all conditions must hold, brackets change nothing; `or` is part of no bound.
-    for condition in re.split(r"\band\b", re.sub("[()]", " ", row.get("constraint", ""))):
-        for pattern, bounds in found.items():
-            if (match := pattern.fullmatch(condition.strip())) is not None:
-                bounds.append(float(match[1] or match[2]))
-                break
-        else:
-            return None  # something else: what the bounds are is for a person to say
-    lower, upper = found.values()
-    return (max(lower), min(upper)) if lower and upper else None
 
 
 # ---- a schema's own file

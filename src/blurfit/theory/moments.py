@@ -59,7 +59,9 @@ NUDGE = 1 + 1e-12  # far above what rounding can take from a handful of operatio
 FOR_ROUNDING = 1 + 2.0**-25  # more noise than the least, so that what is stated may be rounded
 _EVALUATION_ROUNDING = 1 + 1e-10  # what is kept is evaluated at a little less noise than there is
 _MARGIN = 2.0**-30  # far more than machines differ by
-_DISCRETE = 1e-3  # far more than discrete noise differs from a Gaussian's, see `agreement.grid`
+_DISCRETE = (
+    1e-3  # far more than discrete noise differs from a Gaussian's, see `docs/theory/grid.md`
+)
 
 
 @dataclass(frozen=True)
@@ -308,7 +310,6 @@ class MomentCalibration:
     single submission. Make one with `calibrate_moment`.
     """
 
-    mechanism: Literal["moment"] = "moment"
     quorum: int
     model: ModelGuarantee
     local: LocalGuarantee
@@ -358,7 +359,6 @@ class MomentCalibration:
 
         positive(sigma=self.sigma)
         whole(quorum=self.quorum)
-        require_equal("mechanism", self.mechanism, "moment")
         require_equal("releases", (self.model.releases, self.model.proved), ("any", True))
         require_above("reach of the sums", self.reach.sums, reach.sums)
         require_above("reach of a submission", self.reach.submission, reach.submission)

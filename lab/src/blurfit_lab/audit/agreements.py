@@ -87,14 +87,14 @@ def sums(
     affordable = 0 < crowd.honest * trials * agreement.width <= NUMBERS_AFFORDABLE
     total = own + crowd.pull
     for _ in range(agreement.database_draws):
-        total += randomness.database_steps(agreement, trials) * agreement.grid.quadratic
+        total += randomness.database_steps(agreement, trials) * agreement.step
     if affordable:
         others = submissions(agreement, nobody(agreement), crowd.honest * trials)
         return np.asarray(total + others.reshape(trials, crowd.honest, -1).sum(axis=1))
     if crowd.honest:
         scales = math.sqrt(crowd.honest) * noise_scales(agreement)
         drawn = generator.standard_normal(total.shape) * scales
-        total += to_grid(drawn, agreement.grid.quadratic, toward_zero=False)
+        total += to_grid(drawn, agreement.step, toward_zero=False)
     return total
 
 

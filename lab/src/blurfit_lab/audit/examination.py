@@ -356,7 +356,8 @@ class Findings(list[Finding]):
         ax = axes(ax, 8, 1 + 0.45 * len(self))
         names = [f"{one.view}: {one.pair}" for one in self]
         colours = ["tab:red" if one.broken else "tab:blue" for one in self]
-        ax.barh(names, [one.ratio for one in self], color=colours)
+        ax.barh(range(len(self)), [one.ratio for one in self], color=colours)
+        ax.set_yticks(range(len(self)), names)
         ax.axvline(1, color="black", linewidth=1)
         ax.invert_yaxis()
         ax.set_xlabel("audited ε over promised ε (beyond 1: broken)")

@@ -20,8 +20,8 @@ from blurfit.agreement.plan import Agreed, Plan, read_agreed
 from blurfit.agreement.terms import Terms, require_together
 from blurfit.learning.outlook import epsilon_needed, outlook, people_needed
 from blurfit.messages.submissions import KIND_OF, OVERHEAD, ROLES, Role
-from blurfit.schema.imports import from_xlsform
 from blurfit.schema.schema import Schema
+from blurfit.schema.xlsforms import from_xlsform
 from blurfit.wording import Message
 from blurfit_server.service import limits
 from blurfit_server.service.answers import as_json, told
@@ -54,6 +54,7 @@ from blurfit_server.store.collections import Status
 from blurfit_server.store.store import Store
 
 _Kind = TypeVar("_Kind", bound="Proposal")
+_MAX_NAME = 100  # characters of a file's name, in messages
 _STATE = answer(Status, "How far it is.")
 
 
@@ -167,18 +168,20 @@ class Administration:
         "/surveys",
         answer(Survey, "Its questions."),
         body={protocol.OCTETS: BYTES},
-        parameters=[query("target", TEXT)],
+        parameters=[query("target", TEXT), query("name", TEXT)],
     )
     @guarded("open")
     async def read_survey(self, request: Request) -> Survey:
         """Read the questions of an XLSForm; nothing is kept."""
         body = await limits.body_of(request, protocol.OCTETS)
+        target = request.query_params.get("target", "")
+        name = request.query_params.get("name", "survey.xlsx")[:_MAX_NAME]
 
         def read() -> Survey:
             with TemporaryDirectory() as folder:
                 file = Path(folder, "survey.xlsx")
                 file.write_bytes(body)
-                found = from_xlsform(file, request.query_params.get("target", ""))
+                found = from_xlsform(file, target, name=name)
             return Survey(found.schema.to_dict(), list(found.notes))
 
         return await run_in_threadpool(read)

@@ -533,18 +533,29 @@ class JsonLines(logging.Formatter):
         }
         if record.exc_info:
             found["error"] = self.formatException(record.exc_info)
-        return json.dumps(found, ensure_ascii=False)
+        return json.dumps(found)  # in ASCII: no character of a message moves a cursor
 
 
 class TextLines(logging.Formatter):
-    """Time, level, logger and message; what would begin another line is shown as it is written."""
+    """Time, level, logger and message; what a terminal would obey is shown as it is written."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return a record as one line, and the traceback of an error below it."""
-        message = record.getMessage().replace("\\", "\\\\")
-        message = message.replace("\n", "\\n").replace("\r", "\\r")
+        message = _shown(record.getMessage().replace("\\", "\\\\"))
         line = f"{_time(record)} {record.levelname.lower()} {record.name}: {message}"
-        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+        if not record.exc_info:
+            return line
+        below = self.formatException(record.exc_info).splitlines()
+        return "\n  ".join([line, *map(_shown, below)])
+
+
+def _shown(text: str) -> str:
+    """Return a text with escapes for characters that cannot be printed: one line."""
+    if text.isprintable():
+        return text
+    return "".join(
+        one if one.isprintable() else one.encode("unicode_escape").decode() for one in text
+    )
 
 
 def _time(record: logging.LogRecord) -> str:

@@ -11,7 +11,7 @@ import logging
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cache, partial, wraps
 from importlib.resources import files
 from string import Template
@@ -385,7 +385,7 @@ class Reading:
             said = {"refusal": model.refusal, "doubt": model.doubt}
             return {
                 "estimates": {
-                    one: list(map(asdict, model.estimates(output=one))) for one in outputs
+                    one: [each.to_dict() for each in model.estimates(output=one)] for one in outputs
                 },
                 "curves": {one: _curves(model, one) for one in outputs},
                 "caveats": [told(one, language) for one in model.guarantee.caveats],

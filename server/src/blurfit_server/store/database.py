@@ -3,8 +3,8 @@
 A database that is away, full or busy for too long is a `StorageError`; then nothing was kept,
 unless the connection broke at the very end. SQLite takes one writer at a time: writers of this
 process wait in a fair queue. PostgreSQL takes several. SQLite's file, log and index must stay the
-very ones that were opened, compared after every transaction and before every commit; a lost log is
-put back (`docs/theory/one-release.md`, damaged files).
+very ones that were opened, and grow, as is seen after every transaction and before every commit; a
+lost log is put back (`docs/theory/one-release.md`, damaged files).
 
 | table | what is in it |
 | --- | --- |
@@ -43,6 +43,7 @@ and looks again, so no call is lost.
 
 import json
 import math
+import os
 import shutil
 import sqlite3
 from collections import deque
@@ -70,6 +71,7 @@ from blurfit.wording import Message, Quote
 _Given = ParamSpec("_Given")
 _Found = TypeVar("_Found")
 Identity = tuple[int, int] | None  # of a file: its device and its number; None if there is none
+Lengths = tuple[int, int]  # of the database's file and of its log, in bytes
 
 CONNECTIONS = 32
 LEAST_FREE = 64 * 2**20  # bytes of the store's disk, below which it is not well
@@ -324,6 +326,8 @@ class Transactions:
         self._file = file_of(place)
         self._keeper: Connection | None = None
         self._opened: list[Identity] = []
+        self._lengths: Lengths = (0, 0)
+        self._cut: str | None = None  # how the file ends that got shorter
         self._keeping = Lock()
         self._turns: AbstractContextManager[None] = nullcontext() if self._file is None else Turns()
 
@@ -376,14 +380,26 @@ class Transactions:
             except BaseException:
                 keeper.close()
                 raise
-            self._opened, self._keeper = self._files(), keeper
+            self._opened, self._lengths = self._files()
+            self._keeper = keeper
 
-    def _files(self) -> list[Identity]:
-        return [_identity(Path(f"{self._file}{end}")) for end in _ENDINGS]
+    def _files(self) -> tuple[list[Identity], Lengths]:
+        """Return which files these are, and the lengths of the database and of its log."""
+        found = [_status(Path(f"{self._file}{end}")) for end in _ENDINGS]
+        database, log, _ = (0 if one is None else one.st_size for one in found)
+        return [None if one is None else (one.st_dev, one.st_ino) for one in found], (database, log)
 
     def _refuse_if_gone(self) -> None:
-        """Refuse where one of the files is no longer the one that was opened."""
-        if self._file is None or (found := self._files()) == self._opened:
+        """Refuse where one of the files is no longer the one that was opened, or was cut.
+
+        Both only grow while they are open, so a length that was seen before the look is the least.
+        """
+        if self._file is None:
+            return
+        least = self._lengths
+        found, lengths = self._files()
+        if found == self._opened:
+            self._refuse_if_cut(least, lengths)
             return
         before, log = self._opened, Path(f"{self._file}-wal")
         # Where nobody has written to another log, the lost one has everything.
@@ -402,6 +418,23 @@ class Transactions:
             endings=_ENDINGS[place],
             happened=happened,
         )
+
+    def _refuse_if_cut(self, least: Lengths, lengths: Lengths) -> None:
+        """Refuse from the first look on that found a file shorter than it was."""
+        for ending, before, now in zip(_ENDINGS, least, lengths, strict=False):
+            if now < before:
+                self._cut = ending
+        if self._cut is not None:
+            raise StorageError(
+                "The store's file {file}{ending} was cut while it was open, so some of what it "
+                "held is gone. Stop the service, and go back to a backup (`blurfit restore`).",
+                file=self._file,
+                ending=self._cut,
+            )
+        if lengths != least:
+            with self._keeping:
+                database, log = map(max, self._lengths, lengths)
+                self._lengths = database, log
 
     def _move_log(self) -> None:
         """Move what the keeper finds in its log to the database, beside whoever writes."""
@@ -457,6 +490,7 @@ class Transactions:
             self._lock.acquire()  # one connection, so one at a time
         try:
             self._watch()
+            self._refuse_if_gone()  # before anything is read of a file that was cut
             with engine.begin() as connection:
                 yield connection
             self._refuse_if_gone()  # before it is acknowledged, or shown
@@ -472,16 +506,15 @@ class Transactions:
                 self._lock.release()
 
 
-def _identity(path: Path) -> Identity:
+def _status(path: Path) -> os.stat_result | None:
     try:
-        found = path.stat()
+        return path.stat()
     except FileNotFoundError:
         return None
     except OSError as error:
         raise StorageError(
             "The store's file {path} cannot be looked at: {error}.", path=path, error=error
         ) from error
-    return found.st_dev, found.st_ino
 
 
 # ---- tables
@@ -491,7 +524,7 @@ class MessageText(sa.TypeDecorator[Message]):
     """A message, with its template and values in JSON."""
 
     impl = sa.Text
-    cache_ok = True
+    cache_ok = True  #: Statements with it may be kept.
 
     def process_bind_param(self, value: Message | None, _dialect: object) -> str | None:
         """Return the text that is kept."""

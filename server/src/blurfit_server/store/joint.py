@@ -387,7 +387,7 @@ def totals_of(agreement: Agreement, count: int, words: WordArray) -> Totals:
     # One rounding each, as in `blurfit.learning.sums`; to multiply by a power of two is exact.
     steps = words.view(np.int64).astype(np.float64)
     scale = largest_scale(agreement.form)
-    largest = count * largest_steps(agreement.calibration, agreement.grid, scale)
+    largest = count * largest_steps(agreement.calibration, agreement.step, scale)
     if agreement.database_noise:
         most = DEVIATIONS * float(agreement.database_ratios.max())
         largest += agreement.database_draws * most
@@ -398,7 +398,7 @@ def totals_of(agreement: Agreement, count: int, words: WordArray) -> Totals:
             "again, by invitation.",
             count=count,
         )
-    sums, draws = steps * agreement.grid.quadratic, agreement.database_draws
+    sums, draws = steps * agreement.step, agreement.database_draws
     return Totals(count, sums, agreement.fingerprint, draws)
 
 

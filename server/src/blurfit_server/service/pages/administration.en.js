@@ -4,6 +4,8 @@ export default {
   "admin.lead": "Open a survey, watch it, publish its model.",
   token: "Token",
   "token.label": "Administrator’s token",
+  "token.wrong": "This is no administrator’s token.",
+  "token.wrong.how": "Enter the one that “blurfit serve” printed at its first start, or one that “blurfit token” made.",
   "token.hint": "Printed by “blurfit serve” at its first start, or made by “blurfit token” for one kind of task. It stays in this page’s memory and is gone when you close it.",
   "token.enter": "Enter",
   bearer: "This is the token of “{name}”. With it you may:",

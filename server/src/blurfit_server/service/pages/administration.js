@@ -5,7 +5,7 @@
 import { collections } from "./cards.js";
 import { t } from "./language.js";
 import { form } from "./opening.js";
-import { alarmOf, ask, h, place, show } from "./page.js";
+import { alarm, alarmOf, ask, h, place, show } from "./page.js";
 
 place("token-form").addEventListener("submit", async (event) => {
   event.preventDefault();
@@ -14,7 +14,8 @@ place("token-form").addEventListener("submit", async (event) => {
   try {
     bearer = await ask("/token", { token });
   } catch (error) {
-    show("message", alarmOf(error));
+    const isWrong = error.type?.endsWith("unauthorised");
+    show("message", isWrong ? alarm(t("token.wrong"), t("token.wrong.how")) : alarmOf(error));
     return;
   }
   place("token").value = "";

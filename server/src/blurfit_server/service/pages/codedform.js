@@ -10,10 +10,9 @@ const [MOST_OVERLAP, MOST_GROUPS, APART] = [0.9, 256, 0.5]; // apart: of two tab
 
 /** Refuse groups and weights that the noise is not made for, or that do not go with other terms. */
 export function verifyCoded(agreement) {
-  const { schema, mechanism, wave } = agreement;
+  const { schema, wave } = agreement;
   const { groups, overlap, weighting, factors } = agreement;
-  const isAlone = mechanism === "moment" && wave === null;
-  demand(isAlone, "groups or weights", groups ?? weighting);
+  demand(wave === null, "groups or weights", groups ?? weighting);
   const features = new Map(questionsOf(schema).slice(0, -1).map((one) => [one.name, one]));
   const isList = (name) => features.get(name)?.kind === "categorical" && !features.get(name).knots;
   if (groups !== undefined) {

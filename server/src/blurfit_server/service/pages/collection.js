@@ -7,7 +7,7 @@ import { askedOf } from "./schema.js";
 import { attributes, inWords, titleOf } from "./texts.js";
 import { verify } from "./verify.js";
 import {
-  agreementInWords, countedIn, isOpenToAnyone, isShared, noiseInWords, premiseInWords, sideInWords, titleIn,
+  agreementInWords, countedIn, countOf, isOpenToAnyone, isRounded, isShared, noiseInWords, premiseInWords, sideInWords, titleIn,
 } from "./words.js";
 
 const EVERY = 5000;
@@ -73,7 +73,7 @@ async function update(agreement, course) {
   seen.push({ at: Date.now(), count });
   const shown = state === "closed" && sums ? "sums" : state;
   const isOpen = state === "collecting" || state === "paused";
-  const counts = { count: number(count), quorum: number(quorum), left: number(quorum - count) };
+  const counts = { count: countOf(status), quorum: number(quorum), left: countOf(status, quorum - count) };
   const values = { ...counts, what: countedIn(agreement) };
   show("status",
     h("p", { class: `state ${state}` }, t(`state.${shown}`)),
@@ -81,6 +81,7 @@ async function update(agreement, course) {
     shown === "closed" && awaits !== null ? h("p", t("awaits", { name: awaits })) : null,
     closes === null ? null : h("p", t(isOpen ? "closes" : "closed.at", { moment: moment(closes * 1000) })),
     progress(count, quorum, t(count < quorum ? "status.below" : "status.enough", values)),
+    isRounded(status) ? h("p.hint", t("counted.rounded")) : null,
     there && isOpen ? h("p.hint", `${sideInWords(other.name, there.count, count)} ${t("side.both")}`) : null,
     isOpenToAnyone(agreement) ? h("div.note.some", h("strong", t("openToAnyone")), ` ${premiseInWords(agreement)}`) : null,
     hours.length ? arrivalsPlot(hours, quorum, seen) : h("p.hint", t("nobodyYet")),

@@ -1,6 +1,6 @@
 // The public grid on which noise is exact: mirrors `blurfit.agreement.numbers`.
 
-import { BEYOND, demand, exactly, finite, isAbove } from "./checks.js";
+import { BEYOND, demand, finite, isAbove } from "./checks.js";
 import { formOf } from "./forms.js";
 import { logDelta } from "./gaussian.js";
 
@@ -12,16 +12,14 @@ const MOST_STEPS = 2 ** 52;
 
 export const roundingOf = ({ proofs }) => (proofs ? PROVED_ROUNDING : ROUNDING);
 
-/** Refuse a step that is no power of two, coarser than the noise allows, or absurdly fine; it is stated
- * three times. `size` is how many rows zzᵀ has. */
-export function verifyGrid({ grid, calibration, databases, proofs }, size) {
-  exactly(grid, ["quadratic", "linear", "dither"], "grid");
-  const { quadratic: step, linear, dither } = grid;
-  demand(step === linear && linear === dither, "grid", `${step}, ${linear}, ${dither}`);
+/** Refuse a step that is no power of two, coarser than the noise allows, or absurdly fine. `size` is how
+ * many rows zzᵀ has. */
+export function verifyStep({ step, calibration, databases, proofs }, size) {
+  demand(finite(step), "step", step);
   const most = coarsest(calibration, size, databases?.length > 0, proofs);
   demand(most > 0 && finite(most), "the least step", most);
   const isNear = step > (most / 2) * (1 - BEYOND) && step <= most * (1 + BEYOND);
-  demand(isNear && step === powerOfTwoBelow(step), "grid", step);
+  demand(isNear && step === powerOfTwoBelow(step), "step", step);
 }
 
 /** How large the steps may be; finer where there are two databases, and coarser again with proofs. */
@@ -91,11 +89,11 @@ export const MOST_RATIO = 2 ** 45;
 /** The step of the grid, whether numbers are rounded to it at random, the deviation of each number's
  * noise, and a bound on the norm of the exact numbers. */
 export function noiseFor(agreement) {
-  const { calibration, grid, proofs } = agreement;
+  const { calibration, step, proofs } = agreement;
   const { counts, reach } = formOf(agreement);
   const diagonal = noiseOf(calibration);
   return {
-    step: grid.quadratic,
+    step,
     atRandom: proofs === true,
     deviations: counts.map((count) => diagonal / Math.sqrt(count)),
     bound: reach("zero-out"),

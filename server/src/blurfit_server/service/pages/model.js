@@ -176,12 +176,18 @@ function coefficients(model, output, estimates) {
       h("tbody", rows),
     ),
     model.hidden.length ? h("p.hint", { id: "hidden" }, t("coefficients.hidden", { names: hiddenOf(model) })) : null,
+    model.crowded ? h("p.note.some", { id: "crowded" }, crowdedOf(model)) : null,
     model.doubt ? h("p.note.some", model.doubt) : null,
     hasErrors && !inferenceOf(model, output).uneven ? h("p.hint", t(assumed)) : null,
   ];
 }
 
 const hiddenOf = (model) => model.hidden.map((name) => calledOf(model, { name })).join(", ");
+
+function crowdedOf(model) {
+  const aim = aimOf(model);
+  return t(`crowded.${model.crowded}`, { target: titleOf(aim), value: measured(aim, aim[model.crowded], 3) });
+}
 
 function calledOf(model, { name }) {
   const feature = featuresOf(model).find((one) => columnsFor(one).includes(name));
@@ -201,8 +207,9 @@ function row(one, head) {
     prediction: () => withError(prediction, error),
   };
   const values = { coefficient: value, error, prediction };
+  const isShown = (what) => what === "prediction" || value !== undefined; // else the noise hides it
   const cell = (what) =>
-    h("td", { "data-label": t(`column.${what}`), "data-column": what, "data-value": values[what] }, shown[what]());
+    h("td", { "data-label": t(`column.${what}`), "data-column": what, "data-value": values[what] }, isShown(what) ? shown[what]() : "–");
   return h("tr", { "data-coefficient": name }, h("th", { scope: "row", dir: "auto" }, called), head.map(cell));
 }
 

@@ -75,8 +75,8 @@ function fromForm() {
 }
 
 async function read(file, target) {
-  const query = target === null ? "" : `?${new URLSearchParams({ target })}`;
-  const found = await ask(`/surveys${query}`, { method: "POST", body: file, type: "application/octet-stream", token: given.token });
+  const query = new URLSearchParams({ name: file.name, ...(target === null ? {} : { target }) });
+  const found = await ask(`/surveys?${query}`, { method: "POST", body: file, type: "application/octet-stream", token: given.token });
   imported = { ...found, file };
   const { schema, notes } = found;
   const names = askedOf(schema).map((one) => h("option", { value: one.name, selected: one === schema.target }, titleOf(one)));

@@ -222,8 +222,10 @@ export async function withdraw({ fingerprint, identifier, secret, keys = [], sha
 
 const SHORT_PATIENCE = 5000;
 
-/** “good”, “used”, or “half” where one of two invitations is missing. Whoever cannot be asked is not
- * taken for a refusal: sending is what decides. */
+const TOKEN = 43; // letters of an invitation
+
+/** “good”, “used”, “broken” where letters are missing, or “half” where one of two invitations is.
+ * Whoever cannot be asked is not taken for a refusal: sending is what decides. */
 export async function stateOf({ fingerprint, databases }, invitation) {
   const each = invitation.split(",");
   const origins = databases.length ? databases.map(({ url }) => url) : [""];
@@ -238,5 +240,6 @@ export async function stateOf({ fingerprint, databases }, invitation) {
       } catch { return true; }
     }),
   );
-  return found.every(Boolean) ? "good" : "used";
+  if (found.every(Boolean)) return "good";
+  return each.every((one) => one.length === TOKEN) ? "used" : "broken";
 }

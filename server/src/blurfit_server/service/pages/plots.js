@@ -8,7 +8,7 @@ const [HEIGHT, LEFT, BELOW, ABOVE] = [190, 52, 22, 8];
 
 /** Upwards over time from the first who came until now, and a dashed line at how many there must be.
  * `hours` are [{hour, count}] since 1970, and `seen` is what this page has seen itself, [{at, count}]:
- * nobody knows when within its hour somebody came, so where all came within one that is what is drawn.
+ * the service does not keep when within its hour somebody came, so what is seen here is drawn instead.
  * One unit of the picture is about one pixel, so that its words can be read. */
 export function arrivalsPlot(hours, quorum, seen) {
   const width = Math.max(240, Math.min(640, document.documentElement.clientWidth - 70));
@@ -39,12 +39,13 @@ export function arrivalsPlot(hours, quorum, seen) {
 /** [hour, how many had come by then], at least two of them. */
 function pointsOf(hours, seen) {
   const now = Date.now() / HOUR;
-  if (hours.length === 1 && seen.length > 1) return seen.map(({ at, count }) => [at / HOUR, count]);
+  const since = seen.length > 1 ? seen[0].at / HOUR : Infinity;
   let sum = 0;
-  const steps = hours.flatMap(({ hour, count }) => [
+  const steps = hours.filter(({ hour }) => hour + 1 <= since || since === Infinity).flatMap(({ hour, count }) => [
     [hour, sum],
     [Math.min(hour + 1, now), (sum += count)],
   ]);
+  if (since < Infinity) return [...steps, ...seen.map(({ at, count }) => [at / HOUR, Math.max(sum, count)])];
   return [...steps, [Math.max(now, hours.at(-1).hour + 1 / 60), sum]]; // nobody since, up to now
 }
 

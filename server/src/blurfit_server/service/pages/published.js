@@ -58,7 +58,8 @@ export function predictionInterval(model, record, estimates) {
   const { names, coefficients, sampling, privacy, residual_variance: beyond } = inference;
   const row = names.map((name, i) => (i === 0 ? 1 : answers.get(name)));
   const value = row.reduce((sum, one, i) => sum + one * coefficients[i], 0);
-  const [first] = estimates[model.target];
+  const first = estimates[model.target].find((one) => one.standard_error !== null);
+  if (first === undefined) return null;
   const deviation = Math.sqrt(quadratic(sampling, row) + quadratic(privacy, row) + beyond);
   const reach = ((first.upper - first.value) / first.standard_error) * deviation;
   // where all answers are
@@ -102,7 +103,8 @@ export function estimatesOf(model, output, estimates) {
   const predicting = model.coefficients[output];
   const found = estimates[output]?.length ? estimates[output] : Object.keys(predicting).map((name) => ({ name }));
   const shown = found.filter(({ name }) => !model.hidden.includes(name));
-  return shown.map((one) => ({ ...one, prediction: predicting[one.name] }));
+  const isKnown = (one) => one.standard_error !== null; // else the noise hides it
+  return shown.map((one) => ({ ...(isKnown(one) ? one : { name: one.name }), prediction: predicting[one.name] }));
 }
 
 /** What each answer changes, on a scale that all share: a number from its lowest to its highest, a yes

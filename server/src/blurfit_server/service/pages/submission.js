@@ -52,7 +52,7 @@ export async function maskOf(seed, width) {
 
 /** The two messages for what `perturb` gave, in the order of the agreement's databases. */
 export async function share(agreement, fingerprint, sent) {
-  const step = agreement.grid.quadratic;
+  const { step } = agreement;
   const messages = agreement.proofs
     ? await proved(agreement, fingerprint, sent)
     : await shareWith(step, fingerprint, sent, newSeed());
@@ -63,7 +63,7 @@ export async function share(agreement, fingerprint, sent) {
 /** Shares with a proof; `random` is there for tests alone. */
 export async function proved(agreement, fingerprint, { identifier, numbers }, random = null) {
   const { provedShares } = await import("./proving.js");
-  const steps = numbers.map((number) => whole(number / agreement.grid.quadratic));
+  const steps = numbers.map((number) => whole(number / agreement.step));
   const drawn = random ?? newSeed(4);
   const both = provedShares(agreement, fingerprint, { identifier, steps }, drawn);
   return ["masked", "seed"].map((part, i) => {

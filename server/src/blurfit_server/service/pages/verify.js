@@ -10,7 +10,7 @@ import {
 import { formOf, isLater, multiplied, ready } from "./forms.js";
 import { logDelta } from "./gaussian.js";
 import {
-  LEAST_RATIO, MOST_RATIO, noiseFor, noiseOf, roundingOf, submissionMu as momentMu, verifyGrid, verifyMoment,
+  LEAST_RATIO, MOST_RATIO, noiseFor, noiseOf, roundingOf, submissionMu as momentMu, verifyStep, verifyMoment,
 } from "./grid.js";
 import { t } from "./language.js";
 import {
@@ -24,10 +24,9 @@ export { NotCertified };
 const LEFT_OUT = { admission: "anyone", database_noise: true, proofs: true, diaries: true };
 const FIELDS = {
   agreement: [
-    "format", "version", "schema", "mechanism", "weights", "objective", "calibration", "grid", "databases",
-    "wave", "public_rows", "fingerprint",
+    "format", "version", "schema", "weights", "calibration", "step", "databases", "wave", "fingerprint",
   ],
-  calibration: ["mechanism", "quorum", "model", "local", "sigma", "reach", "mu"],
+  calibration: ["quorum", "model", "local", "sigma", "reach", "mu"],
   model: ["epsilon", "delta", "neighbours", "releases", "proved"],
   local: ["mu", "epsilon", "delta"],
 };
@@ -45,19 +44,16 @@ export async function verify(agreement, expectedFingerprint) {
   demandThis(own, agreement.fingerprint, expectedFingerprint);
   demand(agreement.format === "blurfit-agreement", "format", agreement.format);
   demand(agreement.version === 1, "version", agreement.version);
-  const { mechanism, calibration } = agreement;
-  demand(mechanism === "moment", "mechanism", mechanism);
+  const { calibration } = agreement;
   verifySchema(agreement.schema);
   verifyWave(agreement);
   await ready(agreement);
   exactly(calibration, FIELDS.calibration, "calibration");
-  const named = calibration.mechanism;
-  demand(named === mechanism, "mechanism of the calibration", named);
   verifyPromises(calibration);
   const { size, mu, keeps } = momentOf(agreement);
   if (!keeps) throw new NotCertified(t("refused.noise", calibration.model));
   verifyKeys(agreement);
-  verifyGrid(agreement, size);
+  verifyStep(agreement, size);
   await verifyDatabases(agreement);
   verifyNoise(agreement);
   verifyLocal(calibration, mu);
@@ -66,8 +62,7 @@ export async function verify(agreement, expectedFingerprint) {
 
 /** {size, mu, keeps}: how many rows zzᵀ has, the μ of one submission, and whether the noise is enough. */
 function momentOf(agreement) {
-  const { weights, objective, calibration } = agreement;
-  demand(objective === null, "objective", objective);
+  const { weights, calibration } = agreement;
   if (isLater(agreement)) demand(weights === null, "weights", weights);
   else verifyWeights(weights, multiplied(agreement));
   exactly(calibration.reach, ["sums", "submission"], "reach");
@@ -98,8 +93,7 @@ function verifyWeights(weights, questions) {
 
 /** No wave, or one of a plan: the first has no map, and a later one a map that can do no harm. That
  * it follows from the plan and the releases is checked by `plan.js`. */
-function verifyWave({ wave, public_rows: rows, calibration }) {
-  demand(rows === null, "public_rows", rows);
+function verifyWave({ wave, calibration }) {
   if (wave === null) return;
   exactly(wave, ["plan", "number", "follows", "map", "people"], "wave");
   demand(isDigest(wave.plan), "plan", wave.plan);
@@ -324,7 +318,7 @@ function isLine(text) {
 const LARGEST_NAME = 100;
 
 export async function verifyDatabases(agreement) {
-  const { databases, calibration, grid, proofs = false, wave } = agreement;
+  const { databases, calibration, step, proofs = false, wave } = agreement;
   demand(Array.isArray(databases), "databases", databases);
   demand(!proofs || databases.length === 2, "proofs", proofs);
   demand(!proofs || wave === null, "proofs", proofs);
@@ -342,7 +336,7 @@ export async function verifyDatabases(agreement) {
   const keys = "key" in first || "key" in second;
   const bothSealed = "key" in first && "key" in second && first.key !== second.key;
   demand(!keys || bothSealed, "keys", `${first.key}, ${second.key}`);
-  const [noise, step] = [noiseOf(calibration), grid?.quadratic];
+  const noise = noiseOf(calibration);
   const least = (noise / Math.SQRT2 / step) * (proofs ? Math.sqrt(calibration.quorum) : 1);
   demand(least >= 2 ** 10, "noise in steps", least);
   const scale = Math.max(1, ...formOf(agreement).counts.map((count) => count ** -0.5));

@@ -10,7 +10,7 @@ import { number, t } from "./language.js";
 import { ask, askText, h } from "./page.js";
 import { measured } from "./texts.js";
 import { verify } from "./verify.js";
-import { isOpenToAnyone, peopleOf, quorumOf } from "./words.js";
+import { countOf, isOpenToAnyone, peopleOf, quorumOf } from "./words.js";
 
 /** Why somebody is not asked now, as [title, text]: the lot has put them into another wave. Null if it
  * is their turn. */
@@ -55,7 +55,7 @@ export function waveList(agreement, { plan, status, taught }) {
 
 const FIELDS = [
   "format", "version", "rule", "schema", "task", "waves", "epsilon", "delta", "quorum", "colluders",
-  "neighbours", "local_epsilon", "local_delta", "databases", "weights", "calibration", "grid",
+  "neighbours", "local_epsilon", "local_delta", "databases", "weights", "calibration", "step",
   "fingerprint",
 ];
 const LATER = ["admission", "database_noise", "diaries", "signing_keys"]; // left out by default
@@ -124,7 +124,7 @@ function verifyTerms(plan, agreement, place) {
   demand(neighbours === plan.neighbours, "neighbours", neighbours);
   verifyLocal(plan, calibration);
   if (place === 0) {
-    for (const name of ["weights", "calibration", "grid"]) {
+    for (const name of ["weights", "calibration", "step"]) {
       demand(canonical(agreement[name]) === canonical(plan[name]), `${name} of the first wave`, "others");
     }
   }
@@ -212,7 +212,7 @@ function checkedInWords({ wave }) {
 
 /** One line about each group: how far it is, and what it taught, as the next one's map says. */
 export function waveInWords({ number: place, state, count, quorum }, map, plan) {
-  const values = { count: number(count ?? 0), quorum: number(quorum) };
+  const values = { count: countOf({ count: count ?? 0, state }), quorum: number(quorum) };
   const people = t(state === "planned" ? "group.people" : "group.counted", values);
   const line = t("group.line", { place, state: t(`group.${state}`), people });
   return map ? `${line} ${taughtInWords(map, plan)}` : line;

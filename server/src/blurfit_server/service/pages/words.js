@@ -37,9 +37,17 @@ export function targetInWords({ target }) {
 
 export const titleIn = (schema) => (schema.title === undefined ? targetInWords(schema) : inWords(schema.title));
 
-export function countInWords({ count, quorum, invited }) {
+/** Whether a count has two digits, and then zeros: as strangers are told, until it is published. */
+export const isRounded = ({ count, state }) => count >= 100 && !["published", "released"].includes(state);
+
+/** A count, or the difference to one. */
+export const countOf = (status, count = status.count) =>
+  isRounded(status) ? t("counted.about", { count: number(count) }) : number(count);
+
+export function countInWords(status) {
+  const { count, quorum, invited } = status;
   const what = t(invited ? "people" : "submissions");
-  const values = { count: number(count), quorum: number(quorum), what };
+  const values = { count: countOf(status), quorum: number(quorum), what };
   return t(count < quorum ? "countBelow" : "count", values);
 }
 
