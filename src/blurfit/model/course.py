@@ -36,10 +36,9 @@ from blurfit.errors import (
 from blurfit.learning.beliefs import Belief, first_belief
 from blurfit.learning.inference import Inference, estimates_apart, infer
 from blurfit.learning.shrinkage import linear_bayes
-from blurfit.learning.sums import Submodel
+from blurfit.learning.sums import Submodel, crowded_bound
 from blurfit.learning.wave_inference import Collected, wave_estimates
 from blurfit.learning.waves import WaveSums, learn_wave, learns_mean, next_map, on_curve
-from blurfit.model.fitting import crowded_bound
 from blurfit.model.model import Link, PublishedModel, WaveShare, coefficient_places
 from blurfit.model.release import PublishedMoments
 from blurfit.schema.schema import units
