@@ -38,6 +38,7 @@ from blurfit_server.service.endpoints import (
 from blurfit_server.service.intake import unsealing_key
 from blurfit_server.service.operations import (
     BYTES,
+    MOMENT,
     OBJECT,
     ROLE,
     TEXT,
@@ -110,7 +111,7 @@ class Hashes(Struct, forbid_unknown_fields=True):
 class Until(Struct, forbid_unknown_fields=True):
     """A date, which lasts until its end in UTC, or a time with its zone; null for no date."""
 
-    until: str | None
+    until: Annotated[str, Meta(extra_json_schema=MOMENT)] | None
 
 
 class Side(Struct):

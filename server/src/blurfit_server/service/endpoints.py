@@ -94,6 +94,7 @@ STATEMENTS: dict[str, tuple[str, Callable[..., str]]] = {
     "html": ("text/html; charset=utf-8", as_html),
     "yaml": ("application/yaml", as_yaml),
 }
+_QUESTION = "The name of a question of the collection; of another, the request is refused."
 LANG = query("lang", {"enum": list(answers.LANGUAGES)})
 
 
@@ -400,7 +401,7 @@ class Reading:
         f"{protocol.ONE_COLLECTION}/tables",
         answer(OBJECT, "Rows with estimates, errors and intervals; what is assumed.") | SAME,
         *(protocol.INVALID, protocol.INFEASIBLE, protocol.NOT_PUBLISHED),
-        parameters=[query("of", TEXT), query("by", TEXT), LANG],
+        parameters=[*(query(name, {"minLength": 1}, _QUESTION) for name in ("of", "by")), LANG],
     )
     async def tables(self, request: Request) -> Response:
         """The mean or the shares of a question, by the levels of another; without one, of all."""
