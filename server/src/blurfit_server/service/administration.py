@@ -24,7 +24,7 @@ from blurfit.schema.schema import Schema
 from blurfit.schema.xlsforms import from_xlsform
 from blurfit.wording import Message
 from blurfit_server.service import limits
-from blurfit_server.service.answers import as_json, told
+from blurfit_server.service.answers import as_json
 from blurfit_server.service.endpoints import (
     AGREED,
     Count,
@@ -319,9 +319,7 @@ class Administration:
         counts = await limits.run_in_daemon_thread(lambda: protocol.counts_at(agreement))
         warning = protocol.warning_if_uneven(agreement, counts)
         names = [one.name for one in agreement.databases]
-        return Sides(
-            [Side(*one) for one in zip(names, counts, strict=True)], warning and told(warning)
-        )
+        return Sides([Side(*one) for one in zip(names, counts, strict=True)], warning)
 
     # ---- the end
 
