@@ -305,12 +305,11 @@ class PublicInput:
     Attributes:
         loss: makes (q, p, s) of a record; its bounds are those of the noise, but for ξ.
         calibration: the noise, and what it guarantees.
-        l1, l2: Ω(w) = l1·‖w‖₁ + ½l2·‖w‖²; with a penalty `calibration.excess_risk` does not hold.
+        l2: Ω(w) = ½l2·‖w‖²; with a penalty `calibration.excess_risk` does not hold.
     """
 
     loss: QuadraticLoss
     calibration: Calibration
-    l1: float = 0.0
     l2: float = 0.0
 
     @classmethod
@@ -323,7 +322,6 @@ class PublicInput:
         epsilon: float,
         delta: float,
         weight_bound: float,
-        l1: float = 0.0,
         l2: float = 0.0,
         **choices: Any,
     ) -> "PublicInput":
@@ -336,7 +334,6 @@ class PublicInput:
             epsilon: ε of the published weights.
             delta: δ of the published weights.
             weight_bound: η.
-            l1: weight of ‖w‖₁.
             l2: weight of ½‖w‖².
             choices: handed on to `calibrate`: rule, neighbours, split, local_epsilon and so on.
 
@@ -347,7 +344,7 @@ class PublicInput:
         >>> public.epsilon, public.delta, public.calibration.rule
         (1.0, 1e-06, 'certified')
         """
-        nonnegative(l1=l1, l2=l2)
+        nonnegative(l2=l2)
         if choices.get("local_delta") is None and choices.get("local_epsilon") is None:
             choices["local_delta"] = delta
         calibration = calibrate(
@@ -360,7 +357,7 @@ class PublicInput:
             weight_bound=weight_bound,
             **choices,
         )
-        public = cls(loss, calibration, l1, l2)
+        public = cls(loss, calibration, l2)
         public.require_drawable()
         return public
 

@@ -33,9 +33,8 @@ differential privacy*, 2022.
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple
 
 from blurfit.errors import (
     InvalidValueError,
@@ -47,8 +46,8 @@ from blurfit.errors import (
     whole,
     within_floating_point,
 )
+from blurfit.wording import Message
 
-Calibration = TypeVar("Calibration")
 Neighbours = Literal["replace", "zero-out"]
 NEIGHBOURS: tuple[Neighbours, ...] = ("replace", "zero-out")
 
@@ -172,26 +171,6 @@ def require_one(epsilon: float | None, delta: float | None) -> None:
         inside_unit_interval(delta=delta)
 
 
-def calibration_from(
-    kind: type[Calibration],
-    parts: Mapping[str, Any],
-    fields: Mapping[str, Any],
-) -> Calibration:
-    """Read what a calibration's `to_dict` wrote; refuse missing and unknown fields."""
-    try:
-        given = {**fields}
-        for name, part in parts.items():
-            if name in given:
-                given[name] = part(**given[name])
-        return kind(**given)
-    except (AttributeError, TypeError) as error:
-        raise InvalidValueError(
-            "Expected a calibration as `to_dict` writes it: {error}. Was it written by "
-            "another version of blurfit?",
-            error=error,
-        ) from error
-
-
 def _refuse(name: str, stated: object, expected: str) -> None:
     raise NotCertifiedError(
         "Expected {name} to be {expected}, which follows from public facts and the noise, but "
@@ -236,17 +215,17 @@ def in_hundred(right: float) -> int:
     return min(100, math.ceil(100 * right * (1 + 1e-12)))
 
 
-def at_most(value: float, digits: int = 4) -> str:
+def at_most(value: float, digits: int = 4) -> Message:
     """Return a bound in so many digits, never rounded down.
 
     >>> at_most(2.00001), at_most(0.5), at_most(1234567.0)
     ('2.001', '0.5', '1.235e+06')
     """
-    text = f"{value:.{digits}g}"
-    if math.isfinite(value) and float(text) < value:
-        step = 10.0 ** (math.floor(math.log10(value)) - digits + 1)
-        text = f"{float(text) + step:.{digits}g}"
-    return text
+    bound = float(f"{value:.{digits}g}")
+    if math.isfinite(value) and bound < value:
+        bound += 10.0 ** (math.floor(math.log10(value)) - digits + 1)
+    template = f"{{bound:.{digits}g}}"
+    return Message(template, bound=bound)
 
 
 def sensitivity(constant: float, radius: float, neighbours: Neighbours = "replace") -> float:
@@ -375,14 +354,30 @@ class MomentCalibration:
             )
 
     def to_dict(self) -> dict[str, Any]:
-        """Write all of it as plain numbers and words, for JSON; `from_dict` reads it."""
-        return asdict(self) | {"reach": self.reach._asdict()}
+        """Write all of it as plain numbers and words, for JSON; `from_dict` reads it.
+
+        That the promise is proved, for any number of releases, is so for every such calibration.
+        """
+        fields = asdict(self) | {"reach": self.reach._asdict()}
+        del fields["model"]["releases"], fields["model"]["proved"]
+        return fields
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> "MomentCalibration":
         """Read what `to_dict` wrote; refuse missing and unknown fields. Then call `verify`."""
-        parts = {"model": ModelGuarantee, "local": LocalGuarantee, "reach": Reach}
-        return calibration_from(cls, parts, fields)
+        try:
+            parts = {
+                "model": ModelGuarantee(**fields["model"], releases="any", proved=True),
+                "local": LocalGuarantee(**fields["local"]),
+                "reach": Reach(**fields["reach"]),
+            }
+            return cls(**{**fields, **parts})
+        except (KeyError, TypeError) as error:
+            raise InvalidValueError(
+                "Expected a calibration as `to_dict` writes it: {error}. Was it written by "
+                "another version of blurfit?",
+                error=error,
+            ) from error
 
 
 def local_target(
