@@ -621,6 +621,9 @@ class PublishedModel(PublishedFile, ModelQuestions):
     def estimand(self, X: Any, y: Any, output: str | None = None) -> FloatArray:
         """Compute what `estimates` are of, in rows without noise: for tests and simulations.
 
+        **Not private**: what is returned follows from the rows as they are, without noise, and no
+        guarantee or budget covers publishing it. The model does not keep it.
+
         It is what the last update would find in any rows; coefficients that noise hides are held as
         they were announced. Of one wave it is least squares.
 
