@@ -78,7 +78,7 @@ def released() -> Iterator[Row]:
         A = noise.T @ noise * 1e4
         start = minimise(A, 1e5 * c, weight_bound=1.0)
         proved = partial(
-            enclose, Sums(1, A, 1e5 * c), start, ridge=0.0, radius=1.0, l1=0.0, allowed=2.0**-60
+            enclose, Sums(1, A, 1e5 * c), start, ridge=0.0, radius=1.0, allowed=2.0**-60
         )
         ours, alone = best_times(proved, partial(minimise, A, 1e5 * c, weight_bound=1.0))
         yield Row(f"enclose, d = {d}", ours, "minimise", ours / alone)

@@ -62,6 +62,7 @@ def test_systemd_reads_the_unit(tmp_path) -> None:
     here = tmp_path / "blurfit.service"
     here.write_text(unit.replace("/opt/blurfit/bin/blurfit", "/bin/true"))
     checked(analyze, "verify", str(here))
+    checked(analyze, "security", "--offline=true", "--threshold=20", str(here))  # of 100
 
 
 def options_of(text: str) -> set[str]:

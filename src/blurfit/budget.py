@@ -149,11 +149,51 @@ class Budget:
             )
 
 
+@dataclass(eq=False)
+class Tally:
+    """How many fits a process has made, of any rows, and what they cost if all were of the same."""
+
+    fits: int = 0
+    mu_squared: float = 0.0
+    epsilon: float = 0.0
+    delta: float = 0.0
+    neighbours: set[Neighbours] = field(default_factory=set)
+
+    def add(self, expense: Expense, neighbours: Neighbours) -> None:
+        """Count one more fit."""
+        with _lock:
+            self.fits += 1
+            self.mu_squared += expense.mu**2
+            self.epsilon += expense.epsilon
+            self.delta += expense.delta
+            self.neighbours.add(neighbours)
+
+    def in_words(self, delta: float) -> str | None:
+        """Say how many fits there were, and what all cost together at this δ; None of a single one.
+
+        Whose rows they were is not looked at: it would take the rows to know.
+        """
+        if self.fits < 2:
+            return None
+        spent = Expense("all", math.sqrt(self.mu_squared), self.epsilon, self.delta)
+        cost = "what they cost together is not known, as they promise about different neighbours"
+        if len(self.neighbours) == 1:
+            total = _total("all", [spent], delta).epsilon
+            cost = f"they cost ε = {at_most(total)} at δ = {delta:g} together"
+            if math.isinf(total):
+                cost = f"no ε holds for all of them together at δ = {delta:g}"
+        return (
+            f"This process has made {self.fits:,} fits so far. If they were of the same people, "
+            f"{cost}. blurfit.Budget limits that."
+        )
+
+
 def spend(expense: Expense, neighbours: Neighbours) -> None:
-    """Spend from the budget of the block that the process is in, if it is in one."""
+    """Spend from the budget of the block that the process is in, if it is in one; and count it."""
     budget = _innermost()
     if budget is not None:
         budget.spend(expense, neighbours)
+    tally.add(expense, neighbours)
 
 
 def open_in() -> int | None:
@@ -214,6 +254,7 @@ def _total(what: str, expenses: list[Expense], delta: float) -> Expense:
 _above: list[str] = []  # the files of the processes from which this one descends
 _open: list[Budget] = []  # the process's own, so that no thread escapes it
 _lock = threading.RLock()
+tally = Tally()  # of this process
 _descend()
 if hasattr(os, "register_at_fork"):  # which Windows has not
     os.register_at_fork(after_in_child=_descend)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from blurfit.errors import StorageError
+from blurfit.errors import InvalidValueError, StorageError
 
 HOME = "BLURFIT_HOME"  # the environment's word for the user's own folder
 
@@ -79,6 +79,20 @@ def write(path: Path, text: str | bytes, *, only_new: bool = False) -> None:
     """Put a text into a file, all of it or nothing; `only_new` is as for `replacing`."""
     with replacing(path, only_new=only_new) as part:
         part.write_bytes(text.encode() if isinstance(text, str) else text)
+
+
+def read_secret(path: Path) -> str:
+    """Read a secret without the space around it; refuse a file that every account can read."""
+    mode = path.stat().st_mode & 0o777
+    if os.name == "posix" and mode & 0o007:
+        raise InvalidValueError(
+            "{path!r} must be closed to other accounts of this machine, got mode {mode:04o}: it "
+            "holds a secret. Make a new secret if others may have read it, or run `chmod 600` on "
+            "the file.",
+            path=str(path),
+            mode=mode,
+        )
+    return path.read_text(encoding="utf-8").strip()
 
 
 def _on_disk(path: Path) -> None:

@@ -271,7 +271,7 @@ def verification_key(secret: str, fingerprint: str) -> bytes:
 def read_token(path: Path) -> str:
     """Read the token in a file; refuse one that could be guessed."""
     try:
-        token = path.read_text(encoding="utf-8").strip()
+        token = private_files.read_secret(path)
     except (OSError, UnicodeError) as error:
         raise InvalidValueError(
             "Expected {path!r} to be a file with the administrator's token, which "

@@ -190,7 +190,8 @@ def _sums(agreement: Agreement, values: FloatArray, rows: IntArray) -> FloatArra
     form = agreement.form
     parts = np.array_split(rows, max(1, len(rows) // ROWS_AT_ONCE))
     if isinstance(form, WaveForm):
-        return np.asarray(np.sum([form.sums(values[part]) for part in parts], axis=0))
+        each = [form.sums(values[part, :-1], values[part, -1]) for part in parts]
+        return np.asarray(np.sum(each, axis=0))
     return np.asarray(np.sum([form.products(values[part]).sum(axis=0) for part in parts], axis=0))
 
 

@@ -259,7 +259,7 @@ def test_any_text_that_is_another_fingerprint_is_refused_clearly(fingerprint: st
     with pytest.raises(NotCertifiedError, match="not the one that you were invited to"):
         AGREEMENTS["moment"].verify(fingerprint)
     text = json.dumps(AGREEMENTS["moment"].to_dict() | {"fingerprint": fingerprint})
-    with pytest.raises(InvalidValueError, match="changed after it was written|surrogates"):
+    with pytest.raises(InvalidValueError, match=r"changed after it was written|surrogates"):
         Agreement.from_json(text)
 
 

@@ -239,6 +239,21 @@ def test_which_headings_are_wrong_is_said(blurfit, text, message) -> None:
     blurfit.refused("init made --from people.csv", says=message)
 
 
+def test_a_table_of_an_older_spreadsheet_is_read_if_its_encoding_is_said(blurfit) -> None:
+    (blurfit.folder / "people.csv").write_text("größe;lohn\n31;5\n180;7\n", encoding="cp1252")
+    typed = ["init", "made", "--from", "people.csv", "--target", "lohn"]
+    typed += ["--bounds", "größe", "0", "250", "--bounds", "lohn", "0", "9"]
+    blurfit.refused(*typed, says="often `--encoding cp1252`")
+    blurfit.refused(*typed, "--encoding", "ansi-9", says="`encoding` must name an encoding")
+    blurfit.done(*typed, "--encoding", "cp1252")
+    agree = "agree made/schema.toml --epsilon 1 --delta 1e-6 --quorum 5000 --out agreement.json"
+    blurfit.done(agree)
+    contribute = "contribute agreement.json people.csv --out blurred.parquet"
+    blurfit.refused(contribute, says="often `--encoding cp1252`")
+    facts = json.loads(blurfit.done(f"{contribute} --encoding cp1252 --json").stdout)
+    assert facts["rows"] == 2
+
+
 def test_what_is_missing_is_asked_for_at_a_terminal(blurfit, monkeypatch) -> None:
     (blurfit.folder / "people.csv").write_text("age,sex,note\n31,f,1\n44,m,2\n")
     with monkeypatch.context() as patch:

@@ -52,6 +52,7 @@ def world(tmp_path_factory, propose) -> Blurfit:
     texts = TEXTS | {f"strange{number}.json": text for number, text in enumerate(NOT_ALL)}
     for name, text in texts.items():
         (folder / name).write_text(text, encoding="latin-1")
+        (folder / name).chmod(0o600)
     agreement = propose()
     agreement.save(folder / "agreement.json")
     propose(databases=TWO).save(folder / "two.json")

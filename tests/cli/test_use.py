@@ -64,6 +64,11 @@ def test_predictions_are_the_models(blurfit, number) -> None:
     exact = number.predict({"age": AGES})
     assert [float(one) for (one,) in found] == [round(float(one), 2) for one in exact]
     assert "`blurfit statement model.json`" in result.stderr
+    wide = (blurfit.folder / "people.csv").read_text().encode("utf-16")
+    (blurfit.folder / "wide.csv").write_bytes(wide)
+    blurfit.refused("predict model.json wide.csv", says="often `--encoding cp1252`")
+    again = blurfit.done("predict model.json wide.csv --encoding utf-16").stdout
+    assert again == (blurfit.folder / "predictions.csv").read_text()
     shown = blurfit("predict model.json people.csv")
     assert (shown.returncode, shown.stderr) == (0, "")
     assert lines(shown.stdout) == [heading, *found]

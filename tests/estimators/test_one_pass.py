@@ -1,6 +1,7 @@
 """One pass against the schema's own encoding, row by row."""
 
 import itertools
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -9,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.mechanisms import wave_form
+from blurfit.errors import InfeasibleError
 from blurfit.estimators import blocks, passes
-from blurfit.estimators.blocks import add_products, reaches_all, symmetric
-from blurfit.estimators.passes import Rows
+from blurfit.estimators.passes import Rows, added
 from blurfit.estimators.people import People, one_of_each
 from blurfit.schema.schema import Binary, Categorical, Numeric, Schema
 from blurfit.schema.schema import values as encoded_values
@@ -179,14 +181,8 @@ def test_later_waves_are_the_sum_of_what_each_row_sends(kind, outside, radius, r
     chart = a_map(kind, p, radius)
     table = Rows(values, target, columns)
     form, expected = sent(chart, table)
-    found = [table.sums(form)]
-    assert table.joint.gram.shape == (p, p)  # now it is known what is inside
-    assert table.inside is not outside
-    assert table.folded(chart) == (not outside and kind in ("residual", "label"))
-    assert reaches_all(chart) == (kind != "gauge" and radius == 50)
-    found.append(table.sums(form))
-    found.append(Rows(np.asfortranarray(values), target, columns, inside=not outside).sums(form))
-    for one in found:
+    in_columns = Rows(np.asfortranarray(values), target, columns)
+    for one in (table.sums(form), in_columns.sums(form)):
         np.testing.assert_allclose(one, expected, rtol=1e-12, atol=1e-12 * np.abs(expected).max())
 
 
@@ -205,7 +201,6 @@ def test_levels_are_whitened_where_they_are() -> None:
     for radius in (1.2, 50.0):
         form = wave_form(a_map("residual", 4, radius), tuple("xyzbct"), (0, 1, 3, 4))
         assert len(rows.joint.total) == 5
-        assert not rows.folded(form.chart)
         expected = form.products(np.column_stack([v, target])).sum(axis=0)
         np.testing.assert_allclose(rows.sums(form), expected, rtol=1e-12, atol=1e-10)
 
@@ -216,27 +211,11 @@ def test_one_record_stays_in_the_ball_where_every_weight_is_known_to_be_one() ->
     white = chart.whitening
     farthest = np.linalg.norm(np.abs(white.matrix) @ (1 + np.abs(white.mean))) / np.sqrt(5)
     form = wave_form(replace(chart, radius=float(farthest)), tuple("abcdet"), (0, 1, 2, 3, 4))
-    assert reaches_all(form.chart)
-    assert not reaches_all(replace(chart, radius=float(farthest) * (1 - 1e-6)))
     columns = [Numeric(name, 3, 7) for name in "abcde"]
     for corner in itertools.product((3.0, 7.0), repeat=5):
         rows = Rows(np.array([corner]), np.array([[1.0]]), columns)
         assert rows.joint.matrix(1).shape == (7, 7)
         assert np.sqrt(rows.sums(form) ** 2 @ form.counts) <= form.bound
-
-
-@pytest.mark.parametrize(
-    ("lower", "rows", "large", "folds"),
-    [(0, 1, 1.0, True), (2**40, 1, 1.0, False), (0, 1, 1e9, False), (200, 10**6, 1e4, False)],
-)
-def test_what_would_lose_digits_is_not_folded(lower, rows, large, folds) -> None:
-    """Narrow bounds far from zero; a map whose large numbers cancel, or do for very many rows."""
-    values = np.broadcast_to(lower + 0.75, (rows, 1))
-    table = Rows(values, np.zeros((rows, 1)), [Numeric("a", lower, lower + 1)])
-    assert table.joint.total.tolist() == [0.5 * rows]
-    assert table.inside
-    chart = ResidualMap(Whitening([0.5], [[large]], [0.1]), radius=1.0, scale=0.4, bound=1.5)
-    assert table.folded(chart) == folds
 
 
 @pytest.mark.parametrize("stride", [1, 3])
@@ -263,20 +242,7 @@ def test_squares_are_of_one_of_each_k_rows_or_people(kind, stride) -> None:
         np.testing.assert_allclose(got[part], mine.sum(axis=0), atol=1e-12)
 
 
-def test_rows_with_weights_keep_them_where_every_record_is_reached() -> None:
-    """The products of the first wave are not taken again for rows that do not count alike."""
-    generator = np.random.default_rng(0)
-    values, target = generator.uniform(-1, 1, (300, 5)), generator.uniform(-1, 1, (300, 1))
-    scales, columns = generator.uniform(0, 1, 300), [Numeric(name, -1, 1) for name in "abcde"]
-    rows = Rows(values, target, columns, scales=scales)
-    form = wave_form(a_map("residual", 5, 50.0), tuple("abcdet"), (0, 1, 2, 3, 4))
-    assert reaches_all(form.chart)
-    assert rows.joint.gram.shape == (5, 5)
-    expected = scales @ form.products(np.column_stack([values, target]))
-    np.testing.assert_allclose(rows.sums(form), expected, rtol=1e-12, atol=1e-12)
-
-
-# ---- many columns: lengths in single precision, and products that are known
+# ---- many columns
 
 
 def many(rows: int, p: int, outside: bool = False, lower: float = 0.0) -> Rows:
@@ -296,124 +262,25 @@ def a_form(p: int, radius: float = 1.0, *, robust: bool = False, kind: str = "re
     return wave_form(chart, tuple(f"v{i}" for i in range(p + 1)), tuple(range(p)))
 
 
-@pytest.mark.parametrize("lower", [0.0, -0.5, 100.0])
-@pytest.mark.parametrize("folded", [False, True])
-def test_lengths_in_single_precision_are_within_their_error(lower, folded) -> None:
-    """At corners above all, whose products are largest, and of a W whose products cancel."""
-    p, generator = 80, np.random.default_rng(0)
-    rows, form = many(200, p, lower=lower), a_form(p)
-    white = form.chart.whitening
-    matrix = white.matrix + np.tril(generator.choice([-30.0, 30.0], (p, p)))
-    form = replace(form, chart=replace(form.chart, whitening=replace(white, matrix=matrix)))
-    v = generator.uniform(-1, 1, (200, p))
-    v[:100] = np.sign(matrix @ v[:100].T).T  # corners
-    screen = blocks.Screen(form, rows, folded=folded)
-    low, high = (
-        np.array([getattr(one, end) for one in rows.columns]) for end in ("lower", "upper")
-    )
-    x = (low + high) / 2 + v * (high - low) / 2
-    exact = np.asarray(x if folded else v, dtype=np.longdouble)
-    if folded:
-        exact = (exact - (low + high) / 2) * 2 / (high - low)
-    longest = np.sqrt((((exact - white.mean) @ matrix.T.astype(np.longdouble)) ** 2).sum(axis=1))
-    wrong = np.abs(screen(x if folded else v) - longest).max()
-    assert 0 < wrong <= screen.error
-    assert screen.error < 0.1 * longest.max()
-
-
 @pytest.mark.parametrize("robust", [False, True])
 @pytest.mark.parametrize("outside", [False, True])
 @pytest.mark.parametrize("radius", [1.05, 1.2, 40.0])
-def test_known_products_give_what_each_row_sends(radius, outside, robust) -> None:
+def test_many_columns_give_what_each_row_sends(radius, outside, robust) -> None:
     """A few rows are cut at the smallest radius, one or none at the next, none at the largest."""
     p = 70
     table, form = many(9000, p, outside), a_form(p, radius, robust=robust)
-    assert table.joint.gram.shape == (p, p)
-    assert table.inside is not outside
-    about = table.lengths(form)
-    assert table._knows_products(form, about)
-    assert reaches_all(form.chart) == (radius == 40)
-    assert (about is None) == (radius == 40)
-    assert radius == 40 or (about.sizes > radius * np.sqrt(p)).any() == (radius == 1.05)
     columns = [Numeric(one.name, one.lower, one.upper) for one in table.columns]
     names = {one.name: table.values[:, at] for at, one in enumerate(columns)}
     v = encoded_values(Schema(columns, Numeric("y", -1, 1)), names, list(names))
-    expected = form.sums(np.column_stack([v, table.targets]))
+    expected = form.products(np.column_stack([v, table.targets])).sum(axis=0)
     np.testing.assert_allclose(
         table.sums(form), expected, rtol=1e-11, atol=1e-12 * np.abs(expected).max()
     )
 
 
-def test_products_are_not_taken_as_known_where_most_rows_are_cut() -> None:
-    """Nor where rounding errors of so many rows could come near what Δ keeps back."""
-    p = 70
-    table, form = many(2000, p), a_form(p, 0.7)
-    assert table.joint.gram.shape == (p, p)
-    assert table.lengths(form) is None
-    form = a_form(p, 1.01)
-    narrow = replace(form.chart.whitening, matrix=3 * form.chart.whitening.matrix)
-    form = replace(form, chart=replace(form.chart, whitening=narrow))
-    assert not table._knows_products(form, table.lengths(form))
-    values = np.broadcast_to(table.values[0], (10**8, p))
-    huge = replace(table, values=values, targets=np.broadcast_to([[0.0]], (10**8, 1)))
-    huge.__dict__["joint"] = table.joint
-    form = a_form(p, 1.2)
-    assert table._knows_products(form, table.lengths(form))
-    assert not huge._knows_products(form, table.lengths(form))
-
-
-@pytest.mark.parametrize("stride", [1, 2, 3])
-def test_rows_at_the_end_of_a_bin_are_where_double_precision_puts_them(stride) -> None:
-    """Single precision cannot tell, and no other row may decide."""
-    p, table = 70, many(600, 70)
-    some, form = table.every(stride), a_form(p, kind="gauge")
-    _, v = next(some.blocks(slice(0, 100), folded=False))
-    size = np.linalg.norm(form.chart.whitening.features(v[7])) / np.sqrt(p)
-    assert np.abs(some.lengths(form).sizes[7] / np.sqrt(p) - size) > 0
-    for end in (size, np.nextafter(size, 0), np.nextafter(size, 9), size + 1e-9, size - 1e-9):
-        at_end = replace(form, chart=replace(form.chart, features=np.array([0.1, end, 9.0])))
-        near = np.abs(size - end) < 1e-12
-        plain = blocks.Whitened(at_end, some, blocks.Linear(at_end, some, False))
-        for rows, block in some.blocks(slice(None), folded=False):
-            plain.add(block, some.targets[rows, 0], None, None)
-        apart = np.abs(some.sums(at_end) - plain.counts).max()
-        assert apart <= near  # where the last bit decides, another product may have another
-    for other in (0, 599):  # whether others are there, and what they are, changes no bin
-        values = table.values.copy()
-        values[other] = 0.0
-        one = Rows(values, table.targets, table.columns).every(stride)
-        differ = one.sums(at_end) - some.sums(at_end)
-        assert np.abs(differ).sum() <= 4
-
-
-def test_lengths_are_found_once_for_a_gauge_and_the_wave_after_it(monkeypatch) -> None:
-    """Unless the gauge reads few rows; and another whitening is another length."""
-    p, table, calls = 70, many(600, 70), []
-    found = blocks.Screen.__call__
-    monkeypatch.setattr(
-        blocks.Screen,
-        "__call__",
-        lambda self, block: calls.append(len(block)) or found(self, block),
-    )
-    gauge, wave = a_form(p, kind="gauge"), a_form(p, 1.2)
-    assert table.joint.gram.shape == (p, p)
-    assert table.every(2).sums(gauge).sum() == 300
-    table.sums(wave)
-    assert sum(calls) == 600
-    assert table.every(3).sums(gauge).sum() == 200
-    assert sum(calls) == 800
-    assert replace(table, values=table.values / 2).known_lengths is None
-    assert replace(table.every(2), values=table.values[:300]).source is None
-    other = replace(wave.chart.whitening, mean=wave.chart.whitening.mean + 0.01)
-    table.sums(replace(wave, chart=replace(wave.chart, whitening=other)))
-    assert sum(calls) == 1400
-
-
 @pytest.mark.parametrize("seed", range(4))
 def test_one_record_changes_no_sum_by_more_than_its_own_share(seed) -> None:
-    """It may leave its bounds, so that nothing is folded, be cut, or be what is looked at first:
-    what rounding adds is far below the 2⁻¹² of Δ that is kept back for it.
-    """
+    """It may leave its bounds, or be cut: what rounding adds is far below what Δ keeps back."""
     p, generator = 70, np.random.default_rng(seed)
     table, form = many(2000, p), a_form(p, 1.05, robust=bool(seed % 2))
     place = int(generator.choice([0, 1500]))
@@ -424,21 +291,98 @@ def test_one_record_changes_no_sum_by_more_than_its_own_share(seed) -> None:
         one = Rows(values, table.targets, table.columns)
         assert one.joint.gram.shape == (p, p)
         alone = Rows(values[[place]], table.targets[[place]], table.columns)
-        _, v = next(alone.blocks(slice(0, 1), folded=False))
+        _, v = next(alone.encoder.blocks(alone.values))
         own = form.products(np.column_stack([v, alone.targets]))[0]
         sums.append(one.sums(form) - own)
     for other in sums[1:]:
-        assert np.sqrt((other - sums[0]) ** 2 @ form.counts) < passes.MOST_KNOWN / 2**8
+        assert np.sqrt((other - sums[0]) ** 2 @ form.counts) < 2.0**-22
 
 
-@pytest.mark.parametrize("shape", [(3, 50), (16, 3840), (40, 900), (80, 100), (80, 700)])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_products_are_the_same_by_either_kernel(shape, weighted) -> None:
+# ---- no bit of a row's numbers depends on another row
+
+
+def end_of(form, alone: Rows) -> float:
+    """Return the largest end of a bin that one row's features are beyond, to the last bit."""
+    low, high = np.array([0.5, 4.0]).view(np.int64)
+    while high - low > 1:
+        middle = low + (high - low) // 2
+        ends = np.array([0.25, np.array([middle]).view(np.float64)[0], 9.0])
+        chart = replace(form.chart, features=ends)
+        counts = alone.sums(replace(form, chart=chart))
+        low, high = (low, middle) if counts[1] else (middle, high)
+    return float(np.array([low]).view(np.float64)[0])
+
+
+@pytest.mark.parametrize("p", [5, 70])
+def test_one_cell_outside_of_its_bounds_moves_nobody_elses_bin(p) -> None:
+    """Bins that end at others' own lengths: a product of matrices could round these otherwise."""
+    table, form = many(1200, p, lower=100.0), a_form(p, kind="gauge")
+    form, ends = replace(form, chart=replace(form.chart, joint=False)), []
+    for place in range(3, 33):
+        alone = Rows(table.values[[place]], table.targets[[place]], table.columns)
+        ends += [end := end_of(form, alone), np.nextafter(end, 9)]
+    form = replace(form, chart=replace(form.chart, features=np.unique([0.25, *ends, 9.0])))
+    found = []
+    for value in (100.5, 102.5):
+        values = table.values.copy()
+        values[0, 0] = value
+        rows = Rows(values, table.targets, table.columns)
+        assert rows.joint.gram.shape == (p, p)
+        found.append(rows.sums(form))
+    assert np.abs(found[1] - found[0]).sum() <= 4  # the row itself, in two histograms
+    others = Rows(table.values[1:], table.targets[1:], table.columns)
+    assert np.abs(others.sums(form) - found[0]).sum() <= 2
+
+
+@pytest.mark.parametrize("kind", ["residual", "gauge", "label", "count"])
+@pytest.mark.parametrize("p", [5, 70])
+def test_what_is_computed_alone_is_the_same_at_every_place(kind, p) -> None:
+    generator, form = np.random.default_rng(1), a_form(p, 1.2, kind=kind)
+    v, t = generator.uniform(-1, 1, (400, p)), generator.uniform(-1, 1, 400)
+
+    def numbers(order):
+        rows = np.ascontiguousarray(v[order]), t[order]
+        if kind == "gauge":
+            return form.sizes(*rows)
+        if kind == "residual":
+            return form.chart.columns(*rows, form.sizes(*rows))
+        x, g, h = form.chart.columns(*form._read(*rows), alone=True)
+        return np.vstack([x, g, h])
+
+    together = numbers(np.arange(400))
+    for start in (1, 3, 7, 130):
+        assert np.array_equal(numbers(np.arange(start, 400)), together[:, start:])
+    order = generator.permutation(400)
+    assert np.array_equal(numbers(order), together[:, order])
+    for place in (0, 5, 399):
+        assert np.array_equal(numbers(np.array([place])), together[:, [place]])
+
+
+def test_sums_of_many_parts_are_right_to_the_last_bits() -> None:
     generator = np.random.default_rng(0)
-    x = generator.standard_normal(shape)
-    weight = generator.random(shape[1]) if weighted else None
-    expected = np.einsum("ik,jk,k->ij", x, x, np.ones(shape[1]) if weight is None else weight)
-    for ordered in (x, np.asfortranarray(x)):
-        total = np.ones((len(x), len(x)), order="F")
-        found = add_products(total, ordered, weight, np.empty_like(ordered))
-        np.testing.assert_allclose(symmetric(found), 1 + expected, rtol=1e-9, atol=1e-9)
+    parts = generator.standard_normal((20_000, 3)) * 10.0 ** generator.integers(-8, 9, (20_000, 1))
+    exact = [math.fsum(column) for column in parts.T]
+    np.testing.assert_allclose(added(parts), exact, rtol=2.0**-51)
+    assert (np.abs(np.cumsum(parts, axis=0)[-1] - exact) > 2.0**-51 * np.abs(exact)).any()
+
+
+@pytest.mark.parametrize("neighbours", ["replace", "zero-out"])
+@pytest.mark.parametrize("kind", ["residual", "label", "count"])
+@pytest.mark.parametrize("robust", [False, True])
+def test_rounding_is_within_what_is_kept_back_up_to_the_largest_count(
+    kind, robust, neighbours
+) -> None:
+    """Nobody's numbers are longer than Δ, of which 2⁻¹³ pay for the order of additions."""
+    chart = replace(a_map(kind, 5, 1.2), robust=robust)
+    form = wave_form(chart, tuple("abcdet"), (0, 1, 2, 3, 4))
+    assert form.bound <= form.sensitivity(neighbours)
+    most = (blocks.MAX_ROWS + 20) * 2.0**-52 * passes.LARGEST_COUNT
+    assert most * form.bound <= 2.0**-13 * form.sensitivity(neighbours)
+
+
+def test_more_rows_than_rounding_is_paid_for_are_refused() -> None:
+    schema = Schema([Numeric("a", 0, 1)], Numeric("y", 0, 1))
+    agreement = Agreement.propose(schema, epsilon=50.0, delta=1e-6, quorum=1000)
+    passes.require_room(agreement, 10**8)
+    with pytest.raises(InfeasibleError, match="at most 100,000,000 rows"):
+        passes.require_room(agreement, 10**8 + 1)

@@ -16,12 +16,12 @@ from blurfit.estimators import (
     MomentPerturbationRegressor,
     moments,
 )
-from blurfit.estimators.blocks import Whitened
 from blurfit.estimators.passes import Rows
 from blurfit.estimators.people import People, demean_by_person, every, one_of_each
 from blurfit.model.statement import as_markdown, as_yaml
 from blurfit.schema.schema import Schema
-from blurfit.theory.forms import GaugeForm
+from blurfit.theory.forms import GaugeForm, WaveForm
+from blurfit.theory.maps import LogisticNewton, NewtonMap, ResidualMap, Whitening
 
 seeded = pytest.mark.filterwarnings("ignore:NOT PRIVATE:blurfit.errors.NotPrivateWarning")
 
@@ -47,20 +47,13 @@ def regressor(**parameters) -> MomentPerturbationRegressor:
     return MomentPerturbationRegressor(bounds=(-1, 1), target_bounds=(-1, 1), **parameters)
 
 
-def test_nobody_is_counted_elsewhere_because_another_has_a_row_more(monkeypatch) -> None:
-    """Kernels may round a row by its place in a block: here they do, and bins end at people."""
+def test_nobody_is_counted_elsewhere_because_another_has_a_row_more() -> None:
+    """A row more moves others to other places; bins end at people's own sizes."""
     X, y, whose = visits(people=40)
     with pytest.warns(NotPrivateWarning, match="random_state"):
         model = regressor(waves=4, epsilon=50.0, random_state=0).fit(X, y, groups=whose)
     (release, *_) = (one for one in model.releases_ if isinstance(one.agreement.form, GaugeForm))
-    form, measure = release.agreement.form, Whitened.measure
-
-    def by_place(self, block, target):
-        x, size, error = measure(self, block, target)
-        turn = 1 + 2.0**-52 * (np.arange(len(block)) % 3 - 1)
-        return x, size * turn, error * turn
-
-    monkeypatch.setattr(Whitened, "measure", by_place)
+    form = release.agreement.form
 
     def rows_of(first: int) -> Rows:
         """Return the table in which the first person has one row so many times."""
@@ -69,13 +62,36 @@ def test_nobody_is_counted_elsewhere_because_another_has_a_row_more(monkeypatch)
         return Rows(X[kept], y[kept, None], release.agreement.schema.features, people)
 
     one, other = rows_of(1), rows_of(2)
-    found = one._sizes(form, one.people, folded=False)
-    assert (found != other._sizes(form, other.people, folded=False))[:, 1:].any(axis=1).all()
-    features, errors = np.sort(found[0, 1:] / np.sqrt(3)), np.sort(found[1, 1:])
+    sizes = one._sizes(form, one.people)
+    assert np.array_equal(sizes[:, 1:], other._sizes(form, other.people)[:, 1:])
+    features, errors = np.sort(sizes[:, 1:])
     for k in range(0, 36, 3):
         ends = {"features": features[k : k + 4], "errors": errors[k : k + 4]}
         narrow = replace(form, chart=replace(form.chart, **ends))
         np.testing.assert_array_equal(one.sums(narrow), other.sums(narrow))
+
+
+@pytest.mark.parametrize("kind", ["residual", "label"])
+@pytest.mark.parametrize("far", [1.0, 1e6])
+def test_a_row_that_stands_there_twice_moves_no_sum(kind, far) -> None:
+    """A person's mean stays the same, and others are rounded alike, however far bounds reach."""
+    generator = np.random.default_rng(0)
+    X, y, whose = visits(people=5000, seed=1)
+    X, y = X / far, np.sign(y) if kind == "label" else y
+    white = Whitening(np.zeros(3), far * np.tril(generator.normal(size=(3, 3))), [0.3, 0.2, 0.1])
+    chart = ResidualMap(white, 1.0, 0.3, 1.5, robust=True)
+    if kind == "label":
+        chart = NewtonMap(white, LogisticNewton(), robust=True)
+    form = WaveForm(chart, ("a", "b", "c", "y"), (0, 1, 2))
+    (place,) = np.flatnonzero(whose == np.argmax(np.bincount(whose) == 1))
+    sums = []
+    for places in (np.arange(len(X)), np.append(place, np.arange(len(X)))):
+        people = People.of(whose[places], len(places))
+        columns = [Numeric(name, -1, 1) for name in "abc"]
+        sums.append(Rows(X[places], y[places, None], columns, people).sums(form))
+    moved = np.sqrt((sums[1] - sums[0]) ** 2 @ form.counts)
+    assert moved <= 5000 * 4000 * 2.0**-52 * form.bound
+    assert moved <= 2.0**-30
 
 
 def test_what_is_summed_is_what_each_person_would_send() -> None:

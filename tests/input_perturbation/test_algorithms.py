@@ -222,19 +222,14 @@ def test_a_direction_without_curvature_is_refused_without_its_eigenvalue() -> No
     assert not any(letter.isdigit() for letter in str(refusal.value))
 
 
-def test_regularisers_are_used() -> None:
+def test_the_regulariser_is_used() -> None:
     x, y = people(2000)
-    clean, sizes, zeros = Sums(2000, x.T @ x, y @ x), [], []
-    for l1, l2 in ((0.0, 0.0), (400.0, 0.0), (0.0, 1e6), (400.0, 1e6)):
-        public = agree(quorum=2000, epsilon=50.0, l1=l1, l2=l2)
+    clean, sizes = Sums(2000, x.T @ x, y @ x), []
+    for l2 in (0.0, 1e6):
+        public = agree(quorum=2000, epsilon=50.0, l2=l2)
         w = solve(public, blur_sums(public, clean, np.random.default_rng(0)))
         sizes.append(np.abs(w).sum())
-        zeros.append((w == 0).any())
-    assert sizes[1] < 0.9 * sizes[0]
-    assert sizes[2] < 0.01 * sizes[0]
-    assert sizes[3] <= sizes[2]
-    assert zeros[1]
-    assert not zeros[0]
+    assert sizes[1] < 0.01 * sizes[0]
 
 
 @pytest.mark.parametrize("bound", [0.05, 5.0])

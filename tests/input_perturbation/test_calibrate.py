@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from blurfit import BlurfitError, InfeasibleError, InvalidValueError, NotCertifiedError
 from blurfit.input_perturbation import theorem
-from blurfit.input_perturbation.calibration import Calibration, calibrate, guarantee
+from blurfit.input_perturbation.calibration import Calibration, calibrate
 from blurfit.input_perturbation.gradient_delta import log_gradient_delta
 from blurfit.input_perturbation.theorem import (
     Scales,
@@ -150,37 +150,6 @@ def test_local_target_is_kept_and_not_overpaid(
         assert found.local.epsilon > 0.9 * local_epsilon
 
 
-@pytest.mark.parametrize("share", [0.1, 0.5, 0.95])
-def test_local_share_is_what_q_may_spend(share: float) -> None:
-    """μ_q² = (2√n·R_q/σ_u)² is the share of μ²; p has the rest, or louder noise."""
-    public = {"dimension": 5, "quorum": 20_000, **UNIT}
-    target = {"local_epsilon": 5.0, "local_delta": 1e-6, "local_share": share}
-    found = calibrate(1.0, 1e-6, **public, **target)
-    spent_on_q = 4 * 20_000 / found.sigma_u**2
-    spent_on_p = 4 * 20_000 / found.sigma_b**2
-    budget = gaussian.mu_of(5.0, 1e-6) ** 2
-    assert spent_on_q == pytest.approx(share * budget, rel=1e-6)
-    assert spent_on_q + spent_on_p <= budget
-    assert found.local.epsilon <= 5.0
-    if share == 0.95:
-        assert spent_on_p == pytest.approx(0.05 * budget, rel=1e-6)
-    assert kept(found) <= 1.0 + 1e-9
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"local_share": 0.5}, "local_epsilon with local_share=0.5"),
-        ({"local_share": 1.5, "local_epsilon": 1.0, "local_delta": 1e-6}, "local_share=1.5"),
-        ({"local_share": 0.5, "rule": "published"}, "local_share=0.5 with rule='published'"),
-    ],
-)
-def test_local_share_without_its_use_is_refused(change, message: str) -> None:
-    public = {"dimension": 5, "quorum": 20_000, **UNIT}
-    with pytest.raises(InvalidValueError, match=message):
-        calibrate(1.0, 1e-6, **(public | change))
-
-
 def test_debiasing_takes_the_noise_back_and_never_more_than_is_certain() -> None:
     public = {"dimension": 5, "quorum": 20_000, **UNIT}
     target = {"local_epsilon": 5.0, "local_delta": 1e-6}
@@ -192,26 +161,17 @@ def test_debiasing_takes_the_noise_back_and_never_more_than_is_certain() -> None
     assert debiased.excess_risk < biased.excess_risk / 2
 
 
-def test_alpha_strengthens_the_promise() -> None:
-    halved = calibrate(1, 1e-6, alpha=0.5, **CENSUS)
-    assert halved.model.epsilon == 0.5
-    assert halved.sigma_b == calibrate(0.5, 1e-6, **CENSUS).sigma_b
-
-
-def test_guarantee_is_the_inverse() -> None:
+def test_the_least_epsilon_is_the_inverse() -> None:
     found = calibrate(0.7, 1e-7, dimension=6, quorum=4000, **UNIT)
     asked = found.setting, found.scales, 1e-7
-    kept = guarantee(*asked)
-    assert 0.98 * 0.7 < kept.epsilon <= 0.7
-    assert guarantee(*asked, count=8000).epsilon < kept.epsilon
-    assert guarantee(*asked, count=2000).epsilon > kept.epsilon
-    assert kept.releases == 1
+    kept, _ = theorem.least_kept_epsilon(*asked)
+    assert 0.98 * 0.7 < kept <= 0.7
 
 
 def test_objective_perturbation_is_the_case_without_noise_on_q() -> None:
-    kept = guarantee(Setting(3, 100, **UNIT), Scales(0.0, 20.0, 5.0), 1e-6)
+    kept, _ = theorem.least_kept_epsilon(Setting(3, 100, **UNIT), Scales(0.0, 20.0, 5.0), 1e-6)
     J = math.log1p(1 / 5)
-    spent = log_gradient_delta(kept.epsilon - J, 2 / 20, 1 / 20, 3)
+    spent = log_gradient_delta(kept - J, 2 / 20, 1 / 20, 3)
     assert spent == pytest.approx(math.log(1e-6), abs=1e-7)
 
 
@@ -266,7 +226,7 @@ def test_no_delta_is_promised_or_stated_that_cannot_be_certified() -> None:
         calibrate(1, 1e-291, **CENSUS)
     found = calibrate(1, 1e-6, **CENSUS)
     with pytest.raises(InfeasibleError, match="at least 1e-290"):
-        guarantee(found.setting, found.scales, 1e-291)
+        theorem.least_kept_epsilon(found.setting, found.scales, 1e-291)
 
 
 @given(st.data())
@@ -297,7 +257,7 @@ def test_corners_have_an_answer_or_a_reason(data: st.DataObject) -> None:
         call |= {"local_epsilon": data.draw(epsilons), "local_delta": data.draw(deltas)}
     with contextlib.suppress(BlurfitError):
         found = calibrate(**call)
-        guarantee(found.setting, found.scales, call["delta"])
+        theorem.least_kept_epsilon(found.setting, found.scales, call["delta"])
 
 
 def test_a_tiny_epsilon_for_one_dimension_and_few_people() -> None:
@@ -325,7 +285,6 @@ GOOD = {"epsilon": 1, "delta": 1e-6, "dimension": 5, "quorum": 100, **UNIT}
         ({"weight_bound": -1}, InvalidValueError, "weight_bound=-1 > 0"),
         ({"rule": "guessed"}, InvalidValueError, "rule='guessed' to be one of"),
         ({"neighbours": "next door"}, InvalidValueError, "neighbours='next door' to be one of"),
-        ({"alpha": 2}, InvalidValueError, "alpha=2 <= 1"),
         ({"split": 1}, InvalidValueError, "split=1 strictly between"),
         ({"weight_bound": None}, InfeasibleError, "`weight_bound` must be given"),
         ({"quorum": 5}, InfeasibleError, "least quorum that works is 6"),
@@ -345,15 +304,11 @@ def test_bad_input_names_the_value_and_the_remedy(change, error, message) -> Non
         calibrate(**{**GOOD, **change})
 
 
-def test_guarantee_says_why_nothing_is_kept() -> None:
+def test_it_says_why_nothing_is_kept() -> None:
     setting = Setting(5, 100, **UNIT)
-    with pytest.raises(InvalidValueError, match="delta=0 strictly"):
-        guarantee(setting, Scales(1, 1, 0.0), 0)
-    with pytest.raises(InvalidValueError, match="count=0"):
-        guarantee(setting, Scales(1, 1, 0.0), 0.1, count=0)
     with pytest.raises(InfeasibleError, match="the ridge must be positive"):
-        guarantee(setting, Scales(0, 1, 0.0), 0.1)
+        theorem.least_kept_epsilon(setting, Scales(0, 1, 0.0), 0.1)
     with pytest.raises(InfeasibleError, match="more cannot be taken away"):
-        guarantee(setting, Scales(1, 1, -5), 0.1)
-    with pytest.raises(InfeasibleError, match="count=3 > dimension=5"):
-        guarantee(setting, Scales(1, 1, 0.0), 0.1, count=3)
+        theorem.least_kept_epsilon(setting, Scales(1, 1, -5), 0.1)
+    with pytest.raises(InfeasibleError, match="quorum=3 > dimension=5"):
+        theorem.least_kept_epsilon(Setting(5, 3, **UNIT), Scales(1, 1, 0.0), 0.1)

@@ -2,6 +2,7 @@
 loss is covered."""
 
 import math
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -133,14 +134,6 @@ def test_negative_ridges_scale_the_floor_and_need_one() -> None:
     setting = Setting(30, 40, 1.0, 1.0, 1.0)
     with pytest.raises(InfeasibleError, match="more cannot be taken away"):
         curvature_loss(setting, 5.0, -0.1, DeltaShares(0.01, 0.01, 0.01, 0.1))
-
-
-def test_count_and_quorum_are_two_names_of_the_same_noise() -> None:
-    """4n records blurred for a quorum of n are 4n records blurred for 4n with twice the total
-    noise."""
-    few, many = Setting(3, 500, 1.0, 1.0, 1.0), Setting(3, 2000, 1.0, 1.0, 1.0)
-    counted = least_kept_epsilon(few, Scales(3.0, 20.0, 1.0), 1e-6, count=2000)
-    assert counted == least_kept_epsilon(many, Scales(6.0, 40.0, 1.0), 1e-6)
 
 
 # -- the privacy loss -----------------------------------------------------------------------------
@@ -303,20 +296,22 @@ settings_and_scales = st.tuples(
 def test_more_of_anything_that_hides_never_raises_epsilon(drawn, factor: float, what: str) -> None:
     dimension, surplus, neighbours, sigma_u, sigma_b, ridge = drawn
     setting = Setting(dimension, dimension + surplus, 1.0, 1.0, 1.0, neighbours)
-    scales, delta, count = Scales(sigma_u, sigma_b, ridge), 1e-6, setting.quorum
+    scales, delta = Scales(sigma_u, sigma_b, ridge), 1e-6
     before, shares = least_kept_epsilon(setting, scales, delta)
     if what == "sigma_b":
         scales = Scales(sigma_u, sigma_b * factor, ridge)
     elif what == "ridge":
         scales = Scales(sigma_u, sigma_b, ridge * factor + 0.1)
-    elif what == "count":
-        count = math.ceil(count * factor)
+    elif what == "count":  # N people blurred for n are N blurred for N, with √(N/n) times the noise
+        setting = replace(setting, quorum=math.ceil(setting.quorum * factor))
+        growth = math.sqrt(setting.quorum / (dimension + surplus))
+        scales = Scales(sigma_u * growth, sigma_b * growth, ridge)
     else:
         delta *= factor
-    after, _ = least_kept_epsilon(setting, scales, delta, count)
+    after, _ = least_kept_epsilon(setting, scales, delta)
     assert after <= before * (1 + 1e-3)  # both searched for, to a thousandth
     # At the same shares of δ there is nothing to search, and it holds without slack.
     if what != "delta":
-        loss = curvature_loss(setting, scales.sigma_u, scales.ridge, shares, count)
-        parts = standardised(setting, scales.sigma_b, loss, count)
+        loss = curvature_loss(setting, scales.sigma_u, scales.ridge, shares)
+        parts = standardised(setting, scales.sigma_b, loss)
         assert least_epsilon(loss.determinant_loss, shares.gradient, *parts, dimension) <= before

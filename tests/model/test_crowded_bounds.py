@@ -7,7 +7,7 @@ import pytest
 
 from blurfit import AdviceWarning, Agreement, Numeric, Schema
 from blurfit.estimators import MomentPerturbationRegressor
-from blurfit.model.fitting import crowded_bound
+from blurfit.learning.sums import crowded_bound
 from blurfit.model.release import PublishedMoments, moments_of
 from blurfit.simulation import exact_totals, sampler_for
 

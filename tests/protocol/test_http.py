@@ -189,7 +189,7 @@ def test_every_error_has_a_problem_of_its_own_or_never_leaves_a_service() -> Non
     classes = {
         one for one in vars(errors).values() if isinstance(one, type) and issubclass(one, Exception)
     } - {BlurfitError}
-    local = {errors.NotCertifiedError, errors.NotPrivateWarning}
+    local = {errors.NotCertifiedError, errors.NotPrivateWarning, errors.AdviceWarning}
     assert {cause for cause, _ in PARTICULAR} == classes - local
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from blurfit import Numeric, Wording
+from blurfit import InvalidValueError, Numeric, Schema, Wording
 from blurfit.schema.columns import Binary, Categorical, Label, column_from_dict
 from support.refusals import refusal
 from support.schemas import numerics, values
@@ -226,3 +226,13 @@ class TestFromDict:
     )
     def test_errors_say_which_entry(self, entry, message):
         assert refusal(column_from_dict, "features[1]", entry).startswith(f"features[1]{message}")
+
+
+@pytest.mark.parametrize("alike", ["cafe\u0301", "caf\u00e9\u200b", "caf\u200d\u00e9"])
+def test_names_and_levels_that_look_alike_are_one(alike):
+    name = "caf\u00e9"
+    with pytest.raises(InvalidValueError, match="each of them once"):
+        Categorical("drink", [name, alike])
+    with pytest.raises(InvalidValueError, match="each name once"):
+        Schema([Numeric(name, 0, 1), Numeric(alike, 0, 1)], Numeric("y", 0, 1))
+    assert Schema([Numeric(alike, 0, 1)], Numeric("y", 0, 1)).features[0].name == alike

@@ -185,12 +185,30 @@ def test_a_bad_row_far_down_is_found_where_it_is(tmp_path, last: str, words: str
 
 
 @pytest.mark.parametrize(
+    ("content", "encoding"),
+    [
+        (TEXT.replace("sex", "größe").encode("cp1252"), "cp1252"),
+        (TEXT.replace("sex", "größe").encode("utf-16"), "utf-16"),
+        (TEXT.replace("sex", "größe").encode("utf-8-sig"), "utf-8-sig"),
+    ],
+)
+def test_the_encoding_may_be_said(tmp_path, content: bytes, encoding: str) -> None:
+    path = csv_file(tmp_path, content).path
+    schema = Schema([Categorical("größe", ["f", "m"])], Numeric("income", 0, 1000))
+    file = TableFile(path, schema, encoding=encoding)
+    assert joined(file)["größe"] == ["f", "m", "m", "f", "f"]
+    for unknown in ("rot13", "cp9999", "a\0b"):
+        with pytest.raises(InvalidValueError, match="`encoding` must name an encoding"):
+            joined(TableFile(path, schema, encoding=unknown))
+
+
+@pytest.mark.parametrize(
     ("content", "message"),
     [
         (b"", "none of its 0 columns"),
         (b"\xef\xbb\xbf", "none of its 0 columns"),
         (b"\n\n", "none of its 0 columns"),
-        (TEXT.replace("f", "\xfc").encode("latin-1"), "CSV file in UTF-8"),
+        (TEXT.replace("f", "\xfc").encode("latin-1"), "often `--encoding cp1252`"),
         (TEXT.encode("utf-16"), "people.csv"),
         (TEXT.encode() + b"1,\x00,f,3\n", "people.csv"),
         (TEXT.encode() + b'1,"' + b"x" * 200_000 + b'",f,3\n', "people.csv"),

@@ -371,3 +371,37 @@ def test_a_curve_is_drawn_with_its_band(visit, service, people) -> None:
     scaled = [(x - x.min()) / np.ptp(x) for x in (-heights, expected)]
     assert np.allclose(*scaled, atol=0.01)
     expect(page.locator("ul.effects").first.locator("li")).to_have_count(1)  # married
+
+
+@pytest.mark.parametrize(
+    ("language", "hidden", "crowded"),
+    [
+        ("en-GB", "Not shown: home: tent (too few people", "Caution: many people seem to be at 30"),
+        (
+            "de-DE",
+            "Nicht gezeigt: home: tent (zu wenige",
+            "Vorsicht: Viele Menschen scheinen bei 30",
+        ),
+    ],
+)
+def test_rare_answers_are_left_out_and_narrow_bounds_warned_of(
+    visit, service, language, hidden, crowded
+) -> None:
+    schema = Schema(
+        [Categorical("home", ["flat", "house", "tent"]), Numeric("age", 18, 90)],
+        Numeric(f"rent {language}", 0, 30),
+    )
+    agreement = Agreement.propose(schema, epsilon=20, delta=1e-6, quorum=2000, admission="anyone")
+    generator = np.random.default_rng(0)
+    home = generator.choice(["flat", "house"], 2000)
+    rent = 40 + 10 * (home == "house") + generator.normal(0, 8, 2000)
+    table = {"home": home, "age": generator.uniform(18, 90, 2000), f"rent {language}": rent}
+    service.open(agreement)
+    service.store.add(agreement, perturb_table(agreement, table))
+    model = service.store.publish(agreement)
+    assert (model.hidden, model.crowded) == (("home=tent",), "upper")
+    page = visit(locale=language).go(f"/m/{agreement.fingerprint}")
+    expect(page.locator("#hidden")).to_contain_text(hidden)
+    expect(page.locator("#crowded")).to_contain_text(crowded)
+    expect(page.locator("[data-coefficient='home=house']")).to_have_count(1)
+    expect(page.locator("[data-coefficient='home=tent']")).to_have_count(0)

@@ -8,7 +8,7 @@ import time
 import pytest
 from click.testing import CliRunner
 
-from blurfit import About, Agreement, Numeric, Schema
+from blurfit import About, Agreement, Numeric, Schema, private_files
 from blurfit import protocol as http
 from blurfit.cli import main
 from blurfit.contributor.journal import Receipt
@@ -122,7 +122,7 @@ def test_from_a_receipt_to_a_verified_model(tmp_path, monkeypatch) -> None:
     private = new_key()
     agreement = propose(signing_keys=[Signer(private).key])
     agreement.save("agreement.json")
-    (tmp_path / "token.txt").write_text(TOKEN)
+    private_files.write(tmp_path / "token.txt", TOKEN)
     rows = "".join(f"{n},{2 * n}\n" for n in range(24))
     (tmp_path / "people.csv").write_text(f"age,income\n{rows}")
     with Store() as store:
@@ -195,7 +195,7 @@ def done(blurfit):
     (blurfit.folder / "schema.toml").write_text(SCHEMA)
     rows = "".join(f"{n},{n * 7 % 1001}\n" for n in range(30))
     (blurfit.folder / "people.csv").write_text("age,income\n" + rows)
-    (blurfit.folder / "peer.txt").write_text("a-secret-that-two-databases-share-in-tests\n")
+    private_files.write(blurfit.folder / "peer.txt", "a-secret-that-two-databases-share-in-tests\n")
 
     def run(*arguments: str, code: int = 0) -> str:
         result = blurfit(*arguments)
@@ -310,8 +310,14 @@ def _refused_files(blurfit, done, joining: list[str], theirs: list[str]) -> None
 
 
 def test_a_peer_token_must_be_a_good_one(blurfit, done) -> None:
-    (blurfit.folder / "peer.txt").write_text("short\n")
+    private_files.write(blurfit.folder / "peer.txt", "short\n")
     assert "at least 32" in done("serve", "--peer-token-file", "peer.txt", code=2)
+    for option in ("--peer-token-file", "--admin-token-file", "--share-key-file"):
+        (blurfit.folder / "open.txt").write_text("a-secret-that-everybody-on-this-machine-reads\n")
+        (blurfit.folder / "open.txt").chmod(0o644)
+        told = " ".join(done("serve", option, "open.txt", code=2).split())
+        assert "must be closed to other accounts of this machine, got mode 0644" in told
+        assert "`chmod 600`" in told
     with blurfit.serving("--peer-token-file", "new.txt", "--store", "sqlite:///new.db") as served:
         assert "new.txt is new: give a copy" in served.said
     assert len((blurfit.folder / "new.txt").read_text().strip()) == 43

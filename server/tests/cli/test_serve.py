@@ -14,7 +14,7 @@ import httpx2 as httpx
 import pytest
 from click.testing import CliRunner
 
-from blurfit import PublishedModel, cli
+from blurfit import PublishedModel, cli, private_files
 from blurfit import protocol as tokens
 from blurfit.cli import main
 from blurfit.contributor.blur import perturb_table
@@ -202,7 +202,7 @@ def test_a_token_file_that_is_there_already_is_used_for_a_new_store(store, tmp_p
 
 def test_a_guessable_token_is_refused_for_a_new_store(store, tmp_path) -> None:
     path = tmp_path / "token.txt"
-    path.write_text("admin\n")
+    private_files.write(path, "admin\n")
     with pytest.raises(InvalidValueError, match="at least 32"):
         appoint(store, path)
     assert store.administrator() is None
@@ -292,6 +292,14 @@ def test_a_token_is_granted_listed_used_and_revoked(tmp_path) -> None:
     assert told["name"] == "mail office"
     assert typed("token", "--name", "mail office", "--revoke").exit_code == 0
     assert typed("token").output == "There are none.\n"
+
+
+@pytest.mark.parametrize(
+    "name", ["administrator ", "Administrator", "ａdministrator", "mail\u200b"]
+)
+def test_no_token_has_a_name_that_looks_like_another(name) -> None:
+    with Store() as store, pytest.raises(InvalidValueError, match="other than 'administrator'"):
+        store.grant(name, "invite", bytes(32))
 
 
 # ---- quickstart

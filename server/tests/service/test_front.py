@@ -125,6 +125,32 @@ def test_requests_that_are_not_waited_for(port) -> None:
     assert is_well(port)
 
 
+OFFER = b"connection: Upgrade, HTTP2-Settings\r\nupgrade: h2c\r\nhttp2-settings: AAMAAABkAAQ\r\n"
+
+
+@pytest.mark.parametrize("pieces", [1, 3, 400])
+def test_an_offer_to_upgrade_is_ignored(port, pieces) -> None:
+    """As `curl --http2` makes it; seen before: an empty reply."""
+    websocket = b"connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-key: eA==\r\n\r\n"
+    body = b"content-type: application/json\r\ncontent-length: 9\r\n\r\nnot json!"
+    sent = HEALTH + OFFER + b"\r\n" + HEALTH + websocket + POST + OFFER + body
+    sent += HEALTH + OFFER.replace(b"Upgrade,", b"Upgrade, close,") + b"\r\n"
+    step = -(-len(sent) // pieces)
+    with connected(port) as one:
+        for start in range(0, len(sent), step):
+            one.sendall(sent[start : start + step])
+        answer = rest_of(one)
+    posted = answer_to(port, POST + b"connection: close\r\n" + body)[9:12]
+    statuses = [part[:3] for part in answer.split(b"HTTP/1.1 ")[1:]]
+    assert statuses == [b"200", b"200", posted, b"200"]
+
+
+def test_a_tunnel_is_refused(port) -> None:
+    answer = answer_to(port, b"CONNECT x.example:80 HTTP/1.1\r\nhost: x.example:80\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 400")
+    assert is_well(port)
+
+
 @pytest.mark.parametrize(
     "start",
     [b"", b"G", HEALTH, POST + b"content-length: 5\r\n\r\n", POST + b"content-length: 5\r\n\r\nab"],

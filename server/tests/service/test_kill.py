@@ -13,7 +13,7 @@ import httpx2 as httpx
 import numpy as np
 import pytest
 
-from blurfit import ClosedError, PublishedModel, learn
+from blurfit import ClosedError, PublishedModel, learn, private_files
 from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.plan import Agreed
 from blurfit.contributor.blur import perturb_table
@@ -199,7 +199,7 @@ def test_killed_while_collecting_and_publishing(
     """An agreement or a plan, at one database or two; a plan at one has two services there, where
     a store takes two.
     """
-    (tmp_path / "peer.txt").write_text("a-secret-that-two-databases-share-in-tests")
+    private_files.write(tmp_path / "peer.txt", "a-secret-that-two-databases-share-in-tests")
     more = ("--peer-token-file", str(tmp_path / "peer.txt"))
     is_file = place.startswith("sqlite")
     places = [place] * (2 if waves > 1 and not is_file else 1)

@@ -1,6 +1,7 @@
 """The document tells the truth: requests made from it get answers that it lists."""
 
 import json
+import re
 import zlib
 from collections import Counter
 
@@ -20,10 +21,11 @@ from schemathesis.specs.openapi.checks import (
 )
 from starlette.testclient import TestClient
 
-from blurfit import Agreement, Numeric, Schema, perturb_table
+from blurfit import Agreement, InvalidValueError, Numeric, Schema, perturb_table
 from blurfit import protocol as tokens
 from blurfit.agreement.plan import Plan
 from blurfit.agreement.terms import TERMS
+from blurfit.errors import instant
 from blurfit_server import Store
 from blurfit_server.service.app import Limits, Service, in_a_thread
 
@@ -231,3 +233,31 @@ def test_damaged_messages_are_refused_and_garbage_is_never_stored() -> None:
         for part in store.submissions(ONE.fingerprint):
             assert screen.passes(part.numbers).all()
         assert ANSWERS[400] > 80, ANSWERS
+
+
+def test_schemas_say_what_is_accepted() -> None:
+    """Seen before: they allowed any number, any text, and a question without a name."""
+    kinds, paths = DOCUMENT["components"]["schemas"], DOCUMENT["paths"]
+    for kind in ("Proposal", "Wish"):
+        found = kinds[kind]["properties"]
+        assert found["epsilon"]["exclusiveMinimum"] == 0
+        assert (found["delta"]["exclusiveMinimum"], found["delta"]["exclusiveMaximum"]) == (0, 1)
+        assert found["quorum"]["minimum"] == 1
+    tables = paths["/collections/{fingerprint}/tables"]["get"]["parameters"]
+    lengths = {
+        one["name"]: one["schema"].get("minLength") for one in tables if one["in"] == "query"
+    }
+    assert (lengths["of"], lengths["by"]) == (1, 1)
+    (until,) = (
+        one for one in paths["/collections"]["post"]["parameters"] if one["name"] == "until"
+    )
+    (text, null) = kinds["Until"]["properties"]["until"]["anyOf"]
+    assert null == {"type": "null"}
+    assert text["pattern"] == until["schema"]["pattern"]
+    for moment in ("2027-01-31", "2027-01-31T18:00+01:00", "2027-01-31T17:00:00.000Z"):
+        assert re.search(text["pattern"], moment)
+        assert instant(moment)
+    for moment in ("", "tomorrow", "2027-01-31T18:00", "2027-1-31", "2027-01-31 "):
+        assert not re.search(text["pattern"], moment)
+        with pytest.raises(InvalidValueError):
+            instant(moment)

@@ -212,6 +212,21 @@ def test_damage_is_found_and_leaves_no_backup(folder) -> None:
     assert not list(folder.glob("backup*"))
 
 
+def test_a_backup_of_an_old_store_is_refused_as_serving_it_is(folder) -> None:
+    """Seen before: "no such column: waves.fingerprint"."""
+    with sqlite3.connect(folder / "old.db") as old:
+        old.execute("CREATE TABLE migrations (number INTEGER PRIMARY KEY, name TEXT)")
+        old.execute("INSERT INTO migrations VALUES (0, 'create the tables')")
+        old.execute("CREATE TABLE settings (name TEXT PRIMARY KEY, value BLOB)")
+    with sqlite3.connect(folder / "other.db") as other:
+        other.execute("CREATE TABLE plants (name TEXT)")
+    with pytest.raises(InvalidValueError, match="written before its first release"):
+        backup(folder / "old.db", folder / "backup.db")
+    with pytest.raises(InvalidValueError, match=r"other\.db' to be a store in SQLite"):
+        backup(folder / "other.db", folder / "backup.db")
+    assert not list(folder.glob("*backup*"))
+
+
 @pytest.mark.parametrize("content", [b"", b"no store", None])
 def test_what_is_no_store_or_no_backup_is_refused(content, folder) -> None:
     if content is not None:

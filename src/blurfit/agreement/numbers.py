@@ -61,6 +61,7 @@ from blurfit.theory.moments import (
     ceiling,
 )
 from blurfit.theory.planning import Task, public_weights
+from blurfit.wording import Message
 
 if TYPE_CHECKING:
     from blurfit.agreement.agreement import Agreement
@@ -380,12 +381,14 @@ class Proving:
         return math.log2(_HASHES + _SUBMISSIONS) + PROOFS * math.log2(one)
 
 
-def proved_in_words(agreement: "Agreement") -> str:
+def proved_in_words(agreement: "Agreement") -> Message:
     """Return how much is proved of each submission."""
     worth = math.ceil(10 * records_worth(agreement) * PROVED_RADIUS) / 10
-    return (
-        f"no submission counts for more than {worth:,} of the longest records; any lie is believed "
-        f"with probability at most 2^{math.ceil(agreement.proving.soundness)}"
+    return Message(
+        "no submission counts for more than {worth:,} of the longest records; any lie is believed "
+        "with probability at most 2^{soundness}",
+        worth=worth,
+        soundness=math.ceil(agreement.proving.soundness),
     )
 
 

@@ -24,8 +24,9 @@ answer is right. Tests: `tests/agreement/test_statement.py`.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -44,6 +45,7 @@ from blurfit.theory.moments import (
     right_by_approximate,
     right_by_gaussian,
 )
+from blurfit.wording import Message, Series, join_messages
 
 if TYPE_CHECKING:
     from blurfit.agreement.agreement import Agreement
@@ -52,10 +54,11 @@ if TYPE_CHECKING:
 WEAK_EPSILON = 5.0  # beyond which anything may be 148 times as likely
 
 SeenBy = Literal["nobody", "collector", "holder"]
+Learner = Literal["The database", "Together they"]
 
 _FACTS = ("epsilon", "delta", "neighbours", "releases", "models", "seen_by", "unit", "condition")
-HOLDER = "They saw every record, before any noise: nothing is promised against them."
-_HONEST_HOLDER = (
+HOLDER = Message("They saw every record, before any noise: nothing is promised against them.")
+_HONEST_HOLDER = Message(
     "This needs whoever held the rows to be honest: the noise agreed on was added, once, and is "
     "told to nobody. Another release from the same rows reveals more."
 )
@@ -80,12 +83,12 @@ class Promise:
     delta: float | None
     neighbours: Neighbours
     releases: int | Literal["any"]
-    caveats: tuple[str, ...]
+    caveats: tuple[Message, ...]
     seen_by: SeenBy
     models: int
     local: LocalGuarantee | None
-    condition: str
-    counted: str
+    condition: Message
+    counted: Message
     unit: Literal["record", "row", "person"]
     seen: str
 
@@ -102,29 +105,27 @@ class Promise:
         models: int,
     ) -> "Promise":
         """Return the promise of a release; `quorum` and `local` are those of all waves."""
-        caveats = tuple(dict.fromkeys(caveats))
-        if caveats:
-            condition = f"Nothing is promised. {' '.join(caveats)}"
+        reasons = tuple(map(Message, dict.fromkeys(caveats)))
+        if reasons:
+            condition = join_messages([Message("Nothing is promised."), *reasons])
         else:
             condition = _HONEST_HOLDER if held else premise_in_words(agreement, quorum)
-        one, shown = agreement.calibration.model, None if caveats else local
+        one, shown = agreement.calibration.model, None if reasons else local
         # what the division among several models and their product round off is put back
         together = models * (1 - 1e-14) if models > 1 else 1.0
         epsilon = promised_in_all(together * one.epsilon, 0.0)
         delta = min(1.0, promised_in_all(together * one.delta, DISCRETE_SHARE))
         return cls(
-            epsilon=None if caveats else epsilon,
-            delta=None if caveats else delta,
+            epsilon=None if reasons else epsilon,
+            delta=None if reasons else delta,
             neighbours=one.neighbours,
             releases=one.releases,
-            caveats=caveats,
+            caveats=reasons,
             seen_by="holder" if held else "nobody" if agreement.databases else "collector",
             models=models,
             local=None if held else shown,
             condition=condition,
-            counted=f"{count:,} {'people' if agreement.diaries else 'rows'}"
-            if held
-            else counted_in_words(agreement.admission, count),
+            counted=_counted(agreement, count, held=held),
             unit="person" if agreement.diaries else "row" if held else "record",
             seen=_seen(agreement, quorum, shown, held=held),
         )
@@ -135,12 +136,16 @@ class Promise:
         return not self.caveats
 
     @property
-    def numbers(self) -> str:
+    def numbers(self) -> Message:
         """ε and δ, rounded up, or that there are none."""
         if self.epsilon is None or self.delta is None:
-            return "nothing is promised"
-        found = f"ε = {at_most(self.epsilon, 6)}, δ = {at_most(self.delta, 6)}"
-        return found if self.models == 1 else f"{found} for all {self.models} models of one fit"
+            return Message("nothing is promised")
+        numbers = _both(self.epsilon, self.delta)
+        if self.models == 1:
+            return numbers
+        return Message(
+            "{numbers} for all {models} models of one fit", numbers=numbers, models=self.models
+        )
 
     @property
     def protects(self) -> str:
@@ -152,21 +157,32 @@ class Promise:
         return f"{each}, were {they} replaced by any other{'s' if they == 'they' else ''}"
 
     @property
-    def in_words(self) -> str:
+    def in_words(self) -> Message:
         """What is promised to everyone who reads what is published."""
         if self.epsilon is None or self.delta is None:
             return self.condition
-        what = "What is published is"
+        numbers: dict[str, Any] = {
+            "epsilon": at_most(self.epsilon, 6),
+            "delta": at_most(self.delta, 6),
+            "neighbours": Message(self.neighbours),
+        }
         if self.models > 1:
-            what = f"This is one of {self.models} models of one fit. Together they are"
-        return (
-            f"{what} ({at_most(self.epsilon, 6)}, {at_most(self.delta, 6)})-differentially private "
-            f"(neighbours: {self.neighbours})."
+            return Message(
+                "This is one of {models} models of one fit. Together they are ({epsilon}, {delta})-"
+                "differentially private (neighbours: {neighbours}).",
+                models=self.models,
+                **numbers,
+            )
+        return Message(
+            "What is published is ({epsilon}, {delta})-differentially private (neighbours: "
+            "{neighbours}).",
+            **numbers,
         )
 
     def facts(self) -> dict[str, Any]:
         """Return everything for scripts: null where nothing is promised."""
-        found = {name: getattr(self, name) for name in _FACTS} | {"caveats": list(self.caveats)}
+        found = {name: getattr(self, name) for name in _FACTS}
+        found |= {"condition": str(self.condition), "caveats": list(map(str, self.caveats))}
         local = {name: getattr(self.local, name, None) for name in ("mu", "epsilon", "delta")}
         return found | {f"local_{name}": value for name, value in local.items()}
 
@@ -185,45 +201,69 @@ def _seen(agreement: "Agreement", quorum: str, local: LocalGuarantee | None, *, 
 
 
 _STRONG, _WEAK, _YARDSTICK = 1.0, 10.0, 1e-6
-_RELATION: dict[Neighbours, str] = {
-    "replace": "one person's record were replaced by any other",
-    "zero-out": "one person's answers were blanked out, while they still count",
+_RELATION: dict[Neighbours, Message] = {
+    "replace": Message("one person's record were replaced by any other"),
+    "zero-out": Message("one person's answers were blanked out, while they still count"),
 }
-OPEN_TO_ANYONE = (
+OPEN_TO_ANYONE = Message(
     "Anyone may take part, as often as they like, so nobody can tell how many of the submissions "
     "are honest people's."
 )
+_OTHERWISE_OPEN = Message(
+    "If it is not: anyone may take part, as often as they like, so nobody can tell how many of the "
+    "submissions are honest people's."
+)
 # Who decides which group of a plan a person is in (`blurfit.agreement.mechanisms`).
-LOT_IN_WORDS: "dict[Admission, str]" = {
-    "invited": "A lot decides which group a person is in, drawn with the invitation, before "
-    "anything is known of them; an invitation is good in that group alone, so nobody can choose.",
-    "anyone": "Everybody's own coin decides which group they are in. Nobody can check a coin: "
-    "whoever lies can choose their group, and many who lie can be in the same one.",
+LOT_IN_WORDS: "dict[Admission, Message]" = {
+    "invited": Message(
+        "A lot decides which group a person is in, drawn with the invitation, before anything is "
+        "known of them; an invitation is good in that group alone, so nobody can choose."
+    ),
+    "anyone": Message(
+        "Everybody's own coin decides which group they are in. Nobody can check a coin: whoever "
+        "lies can choose their group, and many who lie can be in the same one."
+    ),
 }
 
 
-def coded_in_words(agreement: "Agreement") -> dict[str, str]:
+def coded_in_words(
+    agreement: "Agreement", escape: Callable[[str], str] = str
+) -> dict[str, Message]:
     """Return by what sums are kept apart, and how much each person counts, where that is agreed."""
     found = {}
     if agreement.groups is not None:
-        overlap = f" (overlap {agreement.overlap:g})" if agreement.overlap else ""
-        found["groups"] = (
-            f"sums are kept apart by {agreement.groups}{overlap}; which group somebody is in is "
-            "blurred like all else"
+        found["groups"] = Message(
+            "sums are kept apart by {groups}; which group somebody is in is blurred like all else",
+            groups=escape(agreement.groups),
         )
+        if agreement.overlap:
+            found["groups"] = Message(
+                "sums are kept apart by {groups} (overlap {overlap:g}); which group somebody is in "
+                "is blurred like all else",
+                groups=escape(agreement.groups),
+                overlap=agreement.overlap,
+            )
     if agreement.weighting is not None:
-        rule = ", ".join(f"{level} {factor:g}" for level, factor in agreement.factors)
-        found["weights"] = (
-            f"how much somebody counts follows from {agreement.weighting} "
-            f"({rule or 'divided by its upper bound'}), and is blurred like all else"
+        rule: Any = Message("divided by its upper bound")
+        if agreement.factors:
+            each = (
+                Message("{level} {factor:g}", level=escape(level), factor=factor)
+                for level, factor in agreement.factors
+            )
+            rule = Series(each)
+        found["weights"] = Message(
+            "how much somebody counts follows from {weighting} ({rule}), and is blurred like all "
+            "else",
+            weighting=escape(agreement.weighting),
+            rule=rule,
         )
     return found
 
 
-def relation_in_words(neighbours: Neighbours, *, diaries: bool = False) -> str:
+def relation_in_words(neighbours: Neighbours, *, diaries: bool = False) -> Message:
     """Return what may change of one person, so that "if …" can stand before it."""
     if diaries and neighbours == "replace":
-        return "all rows of one person were replaced by any others"
+        return Message("all rows of one person were replaced by any others")
     return _RELATION[neighbours]
 
 
@@ -233,7 +273,7 @@ def releases_in_words(model: ModelGuarantee) -> str:
     return "any number of models from one final collection" if several else "one model, once"
 
 
-def guesses_in_words(guarantee: ModelGuarantee, mu: float | None, what: str) -> str:
+def guesses_in_words(guarantee: ModelGuarantee, mu: float | None, what: str) -> Message:
     """Return how well one answer could be guessed from what is published, in the worst case.
 
     `mu` is the exact Gaussian privacy of it, where it has one.
@@ -241,12 +281,18 @@ def guesses_in_words(guarantee: ModelGuarantee, mu: float | None, what: str) -> 
     right = right_by_approximate(guarantee.epsilon, guarantee.delta, guarantee.neighbours)
     if mu is not None:
         right = min(right, right_by_gaussian(mu, guarantee.neighbours))
-    known = "Somebody who knows everything about you but one answer, and finds two equally likely"
     if (hundred := in_hundred(right)) >= 100:
-        return f"{known}, could in the worst case tell from {what} which one is yours."
-    return (
-        f"{known}, picks the right one from {what} at most {hundred} times in 100; a coin is right "
-        "50 times in 100."
+        return Message(
+            "Somebody who knows everything about you but one answer, and finds two equally likely, "
+            "could in the worst case tell from {what} which one is yours.",
+            what=what,
+        )
+    return Message(
+        "Somebody who knows everything about you but one answer, and finds two equally likely, "
+        "picks the right one from {what} at most {hundred} times in 100; a coin is right 50 times "
+        "in 100.",
+        what=what,
+        hundred=hundred,
     )
 
 
@@ -260,7 +306,7 @@ def guesses_from_submission(local: LocalGuarantee) -> str:
 
 def either_in_words(
     agreement: "Agreement", names: Sequence[str] = (), quorum: str | None = None
-) -> str:
+) -> Message:
     """Return what one of two databases learns from the shares that it gets, and on what condition.
 
     `names` are the databases' own if left out; `quorum` is given in words where several waves have
@@ -268,56 +314,91 @@ def either_in_words(
     """
     first, second = names or [one.name for one in agreement.databases]
     unbroken = "TurboSHAKE128" if agreement.proofs else "AES-256"  # where the masks come from
-    return (
-        f"{first} gets a masked share of each submission and {second} the seed of its mask. Either "
-        f"alone is random numbers, which say nothing about a record as long as {unbroken} is not "
+    return Message(
+        "{first} gets a masked share of each submission and {second} the seed of its mask. Either "
+        "alone is random numbers, which say nothing about a record as long as {unbroken} is not "
         "broken. All that either learns are the blurred sums from which the model is computed, so "
-        f"the promise to the model's readers, {_numbers(agreement)}, holds against each of the two "
-        f"as well. {condition_in_words(agreement, quorum)}"
+        "the promise to the model's readers, {numbers}, holds against each of the two as well. "
+        "{condition}",
+        first=first,
+        second=second,
+        unbroken=unbroken,
+        numbers=_numbers(agreement),
+        condition=condition_in_words(agreement, quorum),
     )
 
 
-def condition_in_words(agreement: "Agreement", quorum: str | None = None) -> str:
+def condition_in_words(agreement: "Agreement", quorum: str | None = None) -> Message:
     """Return what the promise against either of two databases depends on."""
-    apart = "This holds only if the two do not put their shares together, "
     if agreement.database_noise:
-        return (
-            f"{apart}and if the other one follows the protocol and adds its own noise: then it "
-            "holds even if one of them invents contributors."
+        return Message(
+            "This holds only if the two do not put their shares together, and if the other one "
+            "follows the protocol and adds its own noise: then it holds even if one of them "
+            "invents contributors."
         )
-    kept_out = (
+    kept_out = Message(
         "Invitations, which each database gives out itself, are there to keep invented ones out."
         if agreement.admission == "invited"
         else "Anyone may take part, as often as they like, so nothing keeps invented ones out, and "
         "nobody can check this."
     )
-    return (
-        f"{apart}if each follows the protocol, and if neither invents contributors: at least "
-        f"{quorum or f'{agreement.honest:,}'} of those who are counted must be honest people. "
-        f"{kept_out}"
+    return Message(
+        "This holds only if the two do not put their shares together, if each follows the "
+        "protocol, and if neither invents contributors: at least {quorum} of those who are counted "
+        "must be honest people. {kept_out}",
+        quorum=quorum or in_each_wave([agreement.honest]),
+        kept_out=kept_out,
     )
 
 
-def together_in_words(local: LocalGuarantee) -> str:
+def together_in_words(local: LocalGuarantee) -> Message:
     """Return what two databases could learn that put their shares together."""
-    return (
-        "Together they could undo the sharing, and then one submission is at most μ = "
-        f"{at_most(local.mu)} Gaussian differentially private: ε = {at_most(local.epsilon)} at δ = "
-        f"{at_most(local.delta, 3)}, for any two records. " + local_in_words(local, "Together they")
+    return Message(
+        "Together they could undo the sharing, and then one submission is at most μ = {mu} "
+        "Gaussian differentially private: ε = {epsilon} at δ = {delta}, for any two records. "
+        "{learned}",
+        **bounds_of(local),
+        learned=local_in_words(local, "Together they"),
     )
 
 
-def local_in_words(local: LocalGuarantee, who: str = "The database") -> str:
+def bounds_of(local: LocalGuarantee) -> dict[str, Message]:
+    """Return what one submission keeps by itself, rounded up: the values of a message."""
+    return {
+        "mu": at_most(local.mu),
+        "epsilon": at_most(local.epsilon),
+        "delta": at_most(local.delta, 3),
+    }
+
+
+def local_in_words(local: LocalGuarantee, who: Learner = "The database") -> Message:
     """Return what somebody could learn from a single submission, by its ε at δ = 10⁻⁶."""
     epsilon = epsilon_of(local.mu, _YARDSTICK)  # whatever δ the agreement states: μ decides
-    if epsilon <= _STRONG:
-        return f"{who} could learn very little from a single submission."
-    if epsilon <= _WEAK:
-        return f"{who} could learn something from a single submission, but could not be sure of it."
-    return f"{who} could learn a great deal from a single submission."
+    strength = 0 if epsilon <= _STRONG else 1 if epsilon <= _WEAK else 2
+    return _LEARNED[who][strength]
 
 
-def margin_in_words(groups: "Sequence[tuple[int, int]]") -> str:
+_LEARNED: dict[Learner, tuple[Message, Message, Message]] = {
+    "The database": (
+        Message("The database could learn very little from a single submission."),
+        Message(
+            "The database could learn something from a single submission, but could not be sure "
+            "of it."
+        ),
+        Message("The database could learn a great deal from a single submission."),
+    ),
+    "Together they": (
+        Message("Together they could learn very little from a single submission."),
+        Message(
+            "Together they could learn something from a single submission, but could not be sure "
+            "of it."
+        ),
+        Message("Together they could learn a great deal from a single submission."),
+    ),
+}
+
+
+def margin_in_words(groups: "Sequence[tuple[int, int]]") -> Message:
     """Return how many people each group waits for, how many of them must be honest, and which share
     of any group may collude: never rounded up.
 
@@ -325,13 +406,18 @@ def margin_in_words(groups: "Sequence[tuple[int, int]]") -> str:
     '5,399 in wave 2 of them are honest: if at most 10 % of any group collude.'
     """
     people, honest = map(list, zip(*groups, strict=True))
-    waits = f"A group is released when at least {in_each_wave(people)} have taken part"
     if honest == people:
-        return f"{waits}, and as many must be honest."
-    share = min(100 * (all_ - some) // all_ for all_, some in groups)
-    return (
-        f"{waits}. All of this holds if at least {in_each_wave(honest)} of them are honest: if at "
-        f"most {share} % of any group collude."
+        return Message(
+            "A group is released when at least {people} have taken part, and as many must be "
+            "honest.",
+            people=in_each_wave(people),
+        )
+    return Message(
+        "A group is released when at least {people} have taken part. All of this holds if at least "
+        "{honest} of them are honest: if at most {share} % of any group collude.",
+        people=in_each_wave(people),
+        honest=in_each_wave(honest),
+        share=min(100 * (all_ - some) // all_ for all_, some in groups),
     )
 
 
@@ -352,43 +438,82 @@ def weak_terms(epsilon: float, delta: float, count: int, called: str = "the quor
     return found
 
 
-def in_each_wave(counts: "Sequence[int]") -> str:
+def in_each_wave(counts: "Sequence[int]") -> Message:
     """Return a number for each wave, or the only one.
 
     >>> in_each_wave([3000]), in_each_wave([3000, 7000])
     ('3,000', '3,000 in wave 1 and 7,000 in wave 2')
     """
     if len(counts) == 1:
-        return f"{counts[0]:,}"
-    return " and ".join(f"{one:,} in wave {place}" for place, one in enumerate(counts, start=1))
+        return Message("{count:,}", count=counts[0])
+    each = (
+        Message("{count:,} in wave {number}", count=count, number=number)
+        for number, count in enumerate(counts, start=1)
+    )
+    return reduce(lambda some, last: Message("{some} and {last}", some=some, last=last), each)
 
 
-def counted_in_words(admission: "Admission", count: int) -> str:
+def counted_in_words(admission: "Admission", count: int) -> Message:
     """Return what a count is of: people who were invited, or submissions of nobody knows whom."""
-    return f"{count:,} {'people' if admission == 'invited' else 'submissions'}"
+    if admission == "invited":
+        return Message("{count:,} people", count=count)
+    return Message("{count:,} submissions", count=count)
 
 
-def premise_in_words(agreement: "Agreement", quorum: str | None = None) -> str:
+def _counted(agreement: "Agreement", count: int, *, held: bool) -> Message:
+    if not held:
+        return counted_in_words(agreement.admission, count)
+    if agreement.diaries:
+        return Message("{count:,} people", count=count)
+    return Message("{count:,} rows", count=count)
+
+
+def premise_in_words(agreement: "Agreement", quorum: str | None = None) -> Message:
     """Return what the promise to a model's readers needs, and whether anybody can check it."""
-    least = quorum or f"{agreement.honest:,}"
-    if agreement.admission == "invited":
-        people = (
-            f"This holds if at least {least} of the people who were invited follow the protocol: "
-            "they add the noise agreed on, and keep it to themselves."
+    least = quorum or in_each_wave([agreement.honest])
+    invited, noise = agreement.admission == "invited", agreement.database_noise
+    said = []
+    if noise and agreement.databases:
+        said.append(
+            Message(
+                "This holds even if every other contributor lies, as long as one of the two "
+                "databases is honest: noise of its own was added, once."
+            )
+        )
+    elif noise:
+        said.append(
+            Message(
+                "This holds even if every other contributor lies, as long as the database is "
+                "honest: noise of its own was added, once."
+            )
+        )
+    if invited and noise:
+        said.append(
+            Message(
+                "If it is not: this holds if at least {least} of the people who were invited "
+                "follow the protocol: they add the noise agreed on, and keep it to themselves.",
+                least=least,
+            )
+        )
+    elif invited:
+        said.append(
+            Message(
+                "This holds if at least {least} of the people who were invited follow the "
+                "protocol: they add the noise agreed on, and keep it to themselves.",
+                least=least,
+            )
         )
     else:
-        people = (
-            f"{OPEN_TO_ANYONE} This holds only if at least {least} of the submissions are of real "
-            "people who keep their noise to themselves. Nobody can check that, and a flood of "
-            "fakes cancels it."
-        )
-    if not agreement.database_noise:
-        return people
-    who = "one of the two databases" if agreement.databases else "the database"
-    return (
-        f"This holds even if every other contributor lies, as long as {who} is honest: noise of "
-        f"its own was added, once. If it is not: {people[0].lower()}{people[1:]}"
-    )
+        said += [
+            _OTHERWISE_OPEN if noise else OPEN_TO_ANYONE,
+            Message(
+                "This holds only if at least {least} of the submissions are of real people who "
+                "keep their noise to themselves. Nobody can check that, and a flood of fakes "
+                "cancels it.",
+                least=least,
+            ),
+        ]
+    return join_messages(said)
 
 
 # ---- for notebooks
@@ -441,8 +566,14 @@ def plot(agreement: "Agreement", ax: Any = None) -> Any:
     return ax
 
 
-def _numbers(agreement: "Agreement") -> str:
-    return f"ε = {at_most(agreement.epsilon, 6)}, δ = {at_most(agreement.delta, 6)}"
+def _numbers(agreement: "Agreement") -> Message:
+    return _both(agreement.epsilon, agreement.delta)
+
+
+def _both(epsilon: float, delta: float) -> Message:
+    return Message(
+        "ε = {epsilon}, δ = {delta}", epsilon=at_most(epsilon, 6), delta=at_most(delta, 6)
+    )
 
 
 def _who_sees(agreement: "Agreement") -> str:

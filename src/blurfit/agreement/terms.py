@@ -316,13 +316,26 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     'replace'
     """
 
-    epsilon: Annotated[float, Meta(description="ε of everything that is published.")]
-    delta: Annotated[float, Meta(description="δ of everything that is published.")]
+    epsilon: Annotated[
+        float,
+        Meta(
+            description="ε of everything that is published.",
+            extra_json_schema={"exclusiveMinimum": 0},
+        ),
+    ]
+    delta: Annotated[
+        float,
+        Meta(
+            description="δ of everything that is published.",
+            extra_json_schema={"exclusiveMinimum": 0, "exclusiveMaximum": 1},
+        ),
+    ]
     quorum: Annotated[
         int,
         Meta(
             description="The least number of honest contributors; in waves, how many people all of "
-            "them wait for, colluders included."
+            "them wait for, colluders included.",
+            extra_json_schema={"minimum": 1},
         ),
     ]
     neighbours: Annotated[

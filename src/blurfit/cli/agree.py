@@ -257,6 +257,7 @@ def init(
     target: str | None,
     bounds: tuple[tuple[str, float, float], ...],
     levels: tuple[tuple[str, str], ...],
+    encoding: str = "utf-8-sig",
 ) -> Answer:
     """Write an example survey into a FOLDER: a schema to adapt, and people to try it with.
 
@@ -270,6 +271,7 @@ def init(
         target: With --from: the question to predict.
         bounds (NAME LOWEST HIGHEST): With --from: what a number can be, known beforehand.
         levels (NAME A,B,…): With --from a table: all choices that a question has.
+        encoding: With --from a table: the encoding of a CSV file, such as cp1252.
     """
     schema, people = folder / "schema.toml", folder / "people.csv"
     written = (schema, people) if from_ is None else (schema,)
@@ -280,7 +282,7 @@ def init(
         )
     if from_ is not None:
         known = {name: (low, high) for name, low, high in bounds}
-        return _from_existing(schema, from_, target, known, dict(levels))
+        return _from_existing(schema, from_, target, known, dict(levels), encoding)
     if target is not None:
         raise InvalidValueError("Expected --from FILE with --target.")
     folder.mkdir(parents=True, exist_ok=True)
@@ -313,6 +315,7 @@ def _from_existing(
     target: str | None,
     bounds: dict[str, tuple[float, float]],
     levels: dict[str, str],
+    encoding: str,
 ) -> Answer:
     from blurfit.schema.imports import from_table_schema, to_toml
     from blurfit.schema.xlsforms import from_xlsform, is_xlsform
@@ -334,7 +337,7 @@ def _from_existing(
             ) from error
         found = from_table_schema(document, target, bounds)
     else:
-        found = _from_table(source, target, bounds, levels)
+        found = _from_table(source, target, bounds, levels, encoding)
     schema.parent.mkdir(parents=True, exist_ok=True)
     head = f"# From {source.name}. Check every bound: it must be known before anyone answers.\n\n"
     schema.write_text(f"{head}{to_toml(found.schema)}\n{_PROPOSED}", encoding="utf-8")
@@ -355,13 +358,17 @@ _LEFT_OUT = {
 
 
 def _from_table(
-    source: Path, target: str | None, bounds: dict[str, tuple[float, float]], levels: dict[str, str]
+    source: Path,
+    target: str | None,
+    bounds: dict[str, tuple[float, float]],
+    levels: dict[str, str],
+    encoding: str,
 ) -> "Imported":
     """Propose a question for each column; what must be public is typed, or asked for."""
     from blurfit.schema.columns import About
     from blurfit.schema.imports import SurveyReader, TableGlance
 
-    glance = TableGlance.at(source)
+    glance = TableGlance.at(source, encoding)
     reading = SurveyReader(f"The table {source.name!r}", bounds=dict(bounds))
     talks = sys.stdin.isatty()
     if talks:

@@ -57,6 +57,7 @@ def contribute(
     invitations: tuple[ExistingFile, ...],
     journal: common.AnyFile | None,
     person: str | None,
+    encoding: str = "utf-8-sig",
     other_people: bool,
     receipt: common.NewFile | None,
     plan: ExistingFile | None,
@@ -78,6 +79,7 @@ def contribute(
         person (COLUMN): The column that says whose row it is, where people have several and the
             agreement has diaries: each person is sent once, with all their rows. Invitations are
             for people then.
+        encoding: The encoding of a CSV file, such as cp1252.
         other_people: These are other people than those of a table that was blurred before, although
             all of their answers are the same.
         receipt: Where to write a receipt, for `blurfit withdraw` and `blurfit verify`. Anyone who
@@ -101,6 +103,7 @@ def contribute(
     if (to is None) == (out is None) and not agreed.databases:
         raise InvalidValueError("Expected either --to SERVICE or --out FILE.")
     options: dict[str, Any] = {"journal": journal, "other_people": other_people, "person": person}
+    options["encoding"] = encoding
     one = "row" if person is None else "person"
     if out is not None:
         if invitations:

@@ -419,6 +419,7 @@ def predict(
     *,
     intervals: bool,
     confidence: common.Share = 0.95,
+    encoding: str = "utf-8-sig",
     out: common.Out | None,
 ) -> common.Answer | None:
     """Predict for each row of a TABLE (.csv, .xlsx, .parquet) with a published MODEL.
@@ -426,12 +427,14 @@ def predict(
     Options:
         intervals: Add a lower and an upper bound to each prediction.
         confidence: Confidence of the intervals.
+        encoding: The encoding of a CSV file, such as cp1252.
         out: A CSV file with a line for each row; default: standard output.
     """
     from blurfit.schema.table_files import TableFile
 
     published = bf.PublishedModel.load(model)
-    file = TableFile(table, published.agreement.schema, only=published.features)
+    schema, only = published.agreement.schema, published.features
+    file = TableFile(table, schema, only=only, encoding=encoding)
     level = confidence if intervals else None
     if out is None:
         if common.for_scripts():

@@ -50,7 +50,7 @@ from blurfit.messages.submissions import Submissions
 from blurfit.protocol import hashed
 from blurfit.randomness import new_groups
 from blurfit.schema.schema import title_of
-from blurfit.schema.table_files import TableFile
+from blurfit.schema.table_files import UTF8, TableFile
 from blurfit.theory.moments import NEIGHBOURS, Neighbours
 
 ROWS_AT_ONCE, BYTES_AT_ONCE = 1000, 16 * 2**20
@@ -103,6 +103,7 @@ def send_table(
     *,
     journal: str | Path | None = None,
     person: str | None = None,
+    encoding: str = UTF8,
     other_people: bool = False,
     receipt: str | Path | None = None,
     progress: errors.Progress = errors.silent,
@@ -119,6 +120,7 @@ def send_table(
         journal: where to keep track; by default beside the table.
         person: the column that says whose row it is, under an agreement with diaries: each person
             is sent once, with all their rows. The table is read as a whole.
+        encoding: of a CSV file, by Python's name, such as "cp1252".
         other_people: the rows are those of other people than a table's that was blurred before,
             though all of their answers are the same.
         receipt: where to write what proves that the rows were stored, and lets their sender
@@ -126,7 +128,7 @@ def send_table(
         progress: is told how many rows of how many have been handed over.
         waiting: is told how many rows wait for which wave of a plan.
     """
-    file = TableFile(Path(table), agreement.schema, person=person)
+    file = TableFile(Path(table), agreement.schema, person=person, encoding=encoding)
     account = Account()
     rows = known = 0
     for x, y in file.encoded():

@@ -64,6 +64,12 @@ CLASSES_READ = (
     "Give all labels that there could be as classes=[...]."
 )
 
+SEARCHED = (
+    "cross_val_score, GridSearchCV and the like fit the same rows many times, and every fit is a "
+    "release of its own, so that what they cost adds up: count it with blurfit.Budget, and "
+    "error_score='raise'."
+)
+
 _ONE_PERSON: dict[Neighbours, str] = {
     "replace": "replacing {what} by any other{s}",
     "zero-out": "leaving {what} out of the sums",
@@ -263,6 +269,7 @@ class PerturbationEstimator(BaseEstimator):  # type: ignore[misc]
         inside_unit_interval(delta=self.delta)
         for weakness in weak_terms(self.epsilon, self.delta, len(values), "the number of rows"):
             warn_caller(weakness, AdviceWarning)
+        warn_of_searches()
         for place, column in enumerate(columns):
             refuse_outside(values[:, place], column)
         if self.per_record and self.random_state is not None:
@@ -345,6 +352,28 @@ def warn_caller(caveat: str, kind: type[Warning] = NotPrivateWarning) -> None:
     while frame.f_back is not None and frame.f_globals["__name__"].startswith(room):
         frame, level = frame.f_back, level + 1
     warnings.warn(caveat, kind, stacklevel=level)
+
+
+def warn_of_searches() -> None:
+    """Warn, once for each line that calls it, of what fits the same rows again and again: functions
+    and classes of scikit-learn's `model_selection`. Not within a `Budget`, which counts.
+    """
+    frame, search = sys._getframe(1).f_back, False
+    while frame is not None and frame.f_back is not None:
+        module = str(frame.f_globals.get("__name__"))
+        search |= module.startswith("sklearn.model_selection.")
+        if search and module.partition(".")[0] not in ("blurfit", "sklearn", "joblib"):
+            break
+        frame = frame.f_back
+    if not search or frame is None or open_in() is not None:
+        return
+    line = frame.f_code.co_filename, frame.f_lineno
+    if line not in _searches:
+        _searches.add(line)
+        warnings.warn_explicit(SEARCHED, AdviceWarning, *line)
+
+
+_searches: set[tuple[str, int]] = set()  # the lines that were warned of
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -18,6 +18,7 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.agreement.mechanisms import kept_columns, task_of
 from blurfit.agreement.numbers import DISCRETE_SHARE
 from blurfit.agreement.plan import HeldWaves
+from blurfit.budget import tally
 from blurfit.contributor.blur import blur
 from blurfit.data import AnyArray, FloatArray
 from blurfit.errors import InfeasibleError, InvalidValueError, one_of, whole
@@ -71,7 +72,9 @@ class MomentEstimator(PerturbationEstimator):
         errors, n, R² and the promise, and how it was spent.
         """
         found = self._one_model().summary(confidence, errors=errors)
-        return replace(found, notes=(*found.notes, *self._spent_in_words()))
+        fits = tally.in_words(self.delta)
+        notes = *found.notes, *self._spent_in_words(), *([fits] if fits else [])
+        return replace(found, notes=notes)
 
     def _spent_in_words(self) -> tuple[str, ...]:
         """Say what was spent on what, where there was a choice, and what the other would give."""

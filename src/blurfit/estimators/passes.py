@@ -1,20 +1,18 @@
-"""Sums over all rows of a table, in one pass a wave, at the speed of BLAS.
+"""Sums over all rows of a table, a block at a time.
 
-Each block of rows is centred by the public bounds, clipped to [−1, 1] and multiplied while it is in
-the processor's cache; no encoded table is held.
+Each block of rows is centred by the public bounds, clipped to [−1, 1] and summed while it is in the
+processor's cache; no encoded table is held.
 
     rows ─ encode ─► v ─ `joint` ─► Σ(1, v, t)(1, v, t)ᵀ
-                     └── `sums` ──► (f | score) = Kv + k ─► weights ─► Σ of what a map sends
+                     └── `sums` ──► Σ of what a later wave's form makes of each row, or person
 
-Two shortcuts follow from the first wave. If no value lay outside its bounds, x ↦ v is a part of
-the map's matrix (`Rows.folded`). Rows whose weight s is 1, by public facts or by their length, need
-only their residuals, since their features' products are known (`Residuals`).
+There is one path. It depends on the number of rows and columns, and on no value.
 
-Δ keeps back 2⁻¹² for rounding that one record may change in all others. Folding may use 2⁻¹⁶ of it
-and known products 2⁻¹⁴, or they are not used; how rows are parted depends on their number alone.
-For persons with several rows, n people with k columns move sums by n(k + 8)·2⁻⁵⁰ times the reach of
-the bounds in r√p: that this product is below 2³⁷ is a condition of the guarantee, and not checked.
-Nobody's bin of a gauge depends on another person (`Rows._gauged`). Proofs: `docs/theory/rows.md`.
+**Rounding is private.** Δ keeps back 2⁻¹² for rounding that one record may change in all others.
+Encoding works element by element, and so do features of persons' rows and of pilot histograms, so
+no bit of a row's numbers depends on other rows. What is left is the order of additions: sums of
+blocks are compensated, so up to `LARGEST_COUNT` rows, or persons with any number of rows, move by
+less than 2⁻¹³ of Δ; more are refused before anything is spent. Proofs: `docs/theory/rows.md`.
 Tests: `tests/estimators/test_one_pass.py`, `test_people.py`.
 """
 
@@ -22,7 +20,7 @@ import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
@@ -33,48 +31,20 @@ from blurfit import randomness as noise
 from blurfit.agreement.agreement import Agreement
 from blurfit.data import AnyArray, FloatArray, IntArray
 from blurfit.errors import InfeasibleError
-from blurfit.estimators.blocks import (
-    MOST_COLUMNS,
-    Encoder,
-    Linear,
-    Residuals,
-    Screen,
-    Whitened,
-    add_products,
-    far,
-    farthest,
-    reaches_all,
-    squares_beside,
-    symmetric,
-)
+from blurfit.estimators.blocks import Encoder
 from blurfit.estimators.people import People, every
 from blurfit.learning.sums import Totals
 from blurfit.schema.columns import Feature
 from blurfit.simulation import generator_for, sampler_for
 from blurfit.theory.coded import CodedForm
-from blurfit.theory.forms import JointForm, WaveForm
-from blurfit.theory.maps import Announced, GaugeMap, NewtonMap, PoissonNewton, ResidualMap
+from blurfit.theory.forms import GaugeForm, JointForm, WaveForm
 
-Found = TypeVar("Found")
+Sums = TypeVar("Sums")
 
 BLOCKS_AT_ONCE = 16  # that one thread takes
-
-LEAST = 2.0**-16  # of what Δ keeps back, for rounding that is not public,
-
-MOST_KNOWN = 2.0**-14  # and for that of known products
-
-MOST_FAR = 0.25  # of the rows, which may be beyond the radius if known products are to help
-
-FEW_LEFT_OUT = 2  # every how many-th row a gauge reads, if lengths of all rows are found for it
-
-
-class Lengths(NamedTuple):
-    """‖f‖ of each row up to an error, and the whitening W, m of which f is."""
-
-    sizes: FloatArray
-    error: float
-    matrix: FloatArray
-    mean: FloatArray
+MAX_COLUMNS = 64  # that one thread takes; rows of more are left to BLAS and its own threads
+# Rows or people. (3,840 + 20)·2⁻⁵²·10⁸ is below 2⁻¹³: docs/theory/rows.md.
+LARGEST_COUNT = 10**8
 
 
 class JointTotals(NamedTuple):
@@ -107,14 +77,11 @@ class Rows:
         targets: (n, m), already encoded.
         columns: what each column of `values` is.
         people: whose row is whose, if each is to count as one of its person's.
-        inside: whether no value is outside its bounds, as far as is known.
         features: what v are, where some are derived from the columns.
-        scales: how much each row counts, from 0 to 1, if rows have weights of their own.
+        scales: how much each row counts in `joint`, from 0 to 1, if rows have weights of their own.
 
     Attributes:
         places: of the values that are read, where some are left out.
-        source: the rows of which these are some, if most of them will be read anyway.
-        known_lengths: what was found last of the rows' features.
 
     >>> from blurfit import Numeric
     >>> rows = Rows(np.array([[25], [130]]), np.array([[1.0], [0.5]]), [Numeric("age", 0, 100)])
@@ -126,13 +93,9 @@ class Rows:
     targets: FloatArray
     columns: Sequence[Feature]
     people: People | None = None
-    inside: bool = False
     features: Sequence[Feature] | None = None
     scales: FloatArray | None = None
     places: IntArray | None = None
-    # not handed on by `replace`: other values have other lengths
-    source: "Rows | None" = field(default=None, init=False)
-    known_lengths: Lengths | None = field(default=None, init=False)
 
     @property
     def weight(self) -> float:
@@ -140,34 +103,113 @@ class Rows:
         return float(self.count if self.scales is None else self.scales.sum())
 
     @property
-    def alike(self) -> bool:
-        """Whether every row counts 1, and by itself."""
-        return self.people is None and self.scales is None
-
-    @property
     def count(self) -> int:
         """How many rows there are, or people whose rows count as one together."""
         return len(self.targets) if self.people is None else self.people.count
 
     @cached_property
-    def encoder(self) -> "Encoder":
+    def encoder(self) -> Encoder:
         """What makes v of the values."""
         return Encoder.of(self.values, self.columns, self.people, self.features)
 
     def every(self, stride: int) -> "Rows":
-        """Return one of each k rows, or the rows of one of each k people; what is known of all, is
-        known of them.
-        """
+        """Return one of each k rows, or the rows of one of each k people."""
         if stride == 1:
             return self
-        places, whose = every(len(self.targets), self.people, stride)
+        places, people = every(len(self.targets), self.people, stride)
         own = places if self.places is None else self.places[places]
         scales = None if self.scales is None else self.scales[places]
-        rows = replace(self, targets=self.targets[places], people=whose, scales=scales, places=own)
-        rows.source = self if stride <= FEW_LEFT_OUT and self.places is None else None
-        return rows
+        targets = self.targets[places]
+        return replace(self, targets=targets, people=people, scales=scales, places=own)
 
-    def read(self, part: slice | AnyArray) -> AnyArray:
+    @cached_property
+    def joint(self) -> JointTotals:
+        """The sums over all rows of the products of their columns v and targets t."""
+        weights = self.scales if self.people is None else self.people.weights
+        k = 1 + self.encoder.width
+
+        def products(rows: slice, v: FloatArray) -> FloatArray:
+            z = np.empty((len(v), k + self.targets.shape[1]))
+            z[:, 0], z[:, 1:k], z[:, k:] = 1.0, v, self.targets[rows]
+            if weights is not None:
+                z *= np.sqrt(weights[rows])[:, None]
+            return np.asarray(np.dot(z.T, z))  # lets other threads run, unlike `@`
+
+        total = self._total(products)
+        total = (total + total.T) / 2
+        gram, cross = total[1:k, 1:k], total[1:k, k:]
+        return JointTotals(gram, total[0, 1:k], cross, total[k:, k:], total[0, k:])
+
+    def sums(self, form: WaveForm) -> FloatArray:
+        """Return the sums of what the rows, or the people, of a later wave would send."""
+        chart = form.chart
+        if not chart.robust or (self.people is None and chart.stride == 1):
+            return self._sums(form)
+        part, plain = self.every(chart.stride), replace(form, chart=replace(chart, robust=False))
+        squares = part._sums(form)[form.of_squares] if part.people is None else part._squares(form)
+        return np.append(self._sums(plain), squares)
+
+    def _sums(self, form: WaveForm) -> FloatArray:
+        if self.people is None:
+            return self._total(lambda rows, v: form.sums(v, self.targets[rows, 0]))
+        if isinstance(form, GaugeForm):
+            return form.count(self._sizes(form, self.people))
+        weights, sizes = self.people.weights, self._sizes_of_rows(form)
+
+        def sums_of(rows: slice, v: FloatArray) -> FloatArray:
+            own = None if sizes is None else sizes[:, rows]
+            return form.sums(v, self.targets[rows, 0], weights[rows], own)
+
+        return self._total(sums_of)
+
+    def _sizes(self, form: WaveForm, people: People) -> FloatArray:
+        """Return the root mean squares of ‖f‖/√p and g over the rows of each person: (2, count)."""
+        each = np.empty((2, len(self.targets)))
+
+        def measure(part: slice) -> None:
+            for rows, v in self._blocks(part):
+                each[:, rows] = form.sizes(v, self.targets[rows, 0])
+
+        for _ in self._in_parts(measure):
+            pass
+        return people.root_mean_squares(each.T).T
+
+    def _sizes_of_rows(self, form: WaveForm) -> FloatArray | None:
+        """Return those of the person of each row, (2, n), if a map cuts persons' rows together."""
+        if self.people is None or form.is_newton:
+            return None
+        return self._sizes(form, self.people)[:, self.people.codes]
+
+    def _squares(self, form: WaveForm) -> FloatArray:
+        """Return Σppᵀ as it is sent, p the mean of g·x over the rows of each person."""
+        assert self.people is not None
+        sizes, codes, weights = self._sizes_of_rows(form), self.people.codes, self.people.weights
+        means = np.zeros((len(form.kept) + 1, self.count))
+        for part in self._parts():
+            for rows, v in self._blocks(part):
+                own = None if sizes is None else sizes[:, rows]
+                slopes = form.slopes(v, self.targets[rows, 0], own) * weights[rows]
+                for mean, slope in zip(means, slopes, strict=True):
+                    np.add.at(mean, codes[rows], slope)
+        at_once = self.encoder.at_once
+        blocks = (means[:, at : at + at_once] for at in range(0, self.count, at_once))
+        return form.take_squares(added(np.dot(one, one.T) for one in blocks))
+
+    def _total(self, function: Callable[[slice, FloatArray], FloatArray]) -> FloatArray:
+        """Add up what a function makes of the rows and the columns v of each block."""
+
+        def total_of(part: slice) -> FloatArray:
+            return added(function(rows, v) for rows, v in self._blocks(part))
+
+        return added(self._in_parts(total_of))
+
+    def _blocks(self, part: slice) -> Iterator[tuple[slice, FloatArray]]:
+        """Yield each block's rows, and its columns v."""
+        for rows, v in self.encoder.blocks(self._read(part)):
+            start = part.start + rows.start
+            yield slice(start, start + len(v)), v
+
+    def _read(self, part: slice) -> AnyArray:
         """Return the values of some of the rows."""
         if self.places is None:
             return self.values[part]
@@ -175,215 +217,15 @@ class Rows:
             return self.values.take(self.places[part], axis=0)
         return self.values[self.places[part]]
 
-    def weights(self, part: slice) -> FloatArray | None:
-        """Return how much each row counts, if not 1."""
-        if self.scales is not None:
-            return self.scales[part]
-        return None if self.people is None else self.people.weights[part]
+    def _parts(self) -> list[slice]:
+        n, stride = len(self.targets), BLOCKS_AT_ONCE * self.encoder.at_once
+        return [slice(start, min(start + stride, n)) for start in range(0, n, stride)]
 
-    @cached_property
-    def joint(self) -> JointTotals:
-        """The sums over all rows of the products of their columns v and targets t."""
-        encoder = self.encoder
-        k, m = len(encoder.order), self.targets.shape[1]
-
-        def sums_of(part: slice) -> list[FloatArray]:
-            t, w = self.targets[part], self.weights(part)
-            beside = np.vstack([np.ones(len(t)), t.T])  # (1, t), in columns
-            weighted = beside if w is None else beside * w
-            gram, cross, inside = np.zeros((k, k), order="F"), np.zeros((m + 1, k)), True
-            room = np.empty((encoder.at_once, k), order=encoder.layout)
-            for rows, v, fits in encoder.blocks(self.read(part)):
-                inside &= fits
-                # `np.dot` lets other threads run, unlike `@`
-                gram = add_products(gram, v.T, None if w is None else w[rows], room[: len(v)].T)
-                cross += np.dot(weighted[:, rows], v)
-            return [gram, cross, np.dot(weighted, beside.T), np.array(float(not inside))]
-
-        gram, cross, squares, outside = added(self.in_parts(sums_of))
-        self.inside = not outside
-        back = encoder.order
-        gram, cross = symmetric(gram)[np.ix_(back, back)], cross[:, back]
-        return JointTotals(gram, cross[0], cross[1:].T, squares[1:, 1:], squares[0, 1:])
-
-    def sums(self, form: WaveForm) -> FloatArray:
-        """Return the sums of what the rows, or the people, of a later wave would send.
-
-        Where a map cuts a person's rows together, a first pass finds how long they are.
-        """
-        chart, folded, sizes = form.chart, self.folded(form.chart), None
-        linear, about = Linear(form, self, folded), self.lengths(form)
-        kind = Residuals if self._knows_products(form, about) else Whitened
-        error = math.nan if about is None else about.error
-        if self.people is not None and isinstance(chart, GaugeMap):
-            return self._gauged(form, self.people, chart)
-        if self.people is not None and not form.is_newton:
-            sizes = self._sizes(form, self.people, folded=folded)[:, self.people.codes]
-
-        def sums_of(part: slice) -> list[FloatArray]:
-            work = kind(form, self, linear, error)
-            t, w = self.targets[part, 0], self.weights(part)
-            for rows, block in self.blocks(part, folded=folded):
-                each = None if sizes is None else sizes[:, part][:, rows]
-                own = None if about is None else about.sizes[part][rows]
-                work.add(block, t[rows], None if w is None else w[rows], each, about=own)
-            return work.totals()
-
-        found = added(self.in_parts(sums_of))
-        sent = kind(form, self, linear, error).found(*found)
-        if not chart.robust or squares_beside(chart, self):
-            return sent
-        return np.append(sent, self.every(getattr(chart, "stride", 1))._squares(form))
-
-    def _squares(self, form: WaveForm) -> FloatArray:
-        """Σppᵀ as it is sent, p = g·x of each row, or its mean over the rows of each person."""
-        p, folded, sizes = len(form.kept), self.folded(form.chart), None
-        linear, height = Linear(form, self, folded), p + (1 if form.is_newton else 2)
-        if self.people is not None and not form.is_newton:
-            sizes = self._sizes(form, self.people, folded=folded)[:, self.people.codes]
-
-        def sums_of(part: slice) -> FloatArray:
-            work, t = Whitened(form, self, linear), self.targets[part, 0]
-            total = np.zeros((height, height), order="F")
-            each = np.empty((height, 0 if self.people is None else len(t)))
-            for rows, block in self.blocks(part, folded=folded):
-                own = None if sizes is None else sizes[:, part][:, rows]
-                slopes = work.slopes_of(block, t[rows], own)
-                if self.people is None:
-                    total = add_products(total, slopes, None, np.empty_like(slopes))
-                else:
-                    each[:, rows] = slopes
-            return total if self.people is None else each
-
-        if self.people is None:
-            (total,) = added([part] for part in self.in_parts(sums_of))
-            total = symmetric(total)
-        else:
-            means = self.people.means(np.hstack(list(self.in_parts(sums_of))).T)
-            total = means.T @ means
-        order = [*range(p + 1)] if form.is_newton else [p + 1, *range(p)]  # where the constant is
-        return form.take_squares(total[np.ix_(order, order)])
-
-    def _gauged(self, form: WaveForm, people: People, chart: GaugeMap) -> FloatArray:
-        """Count people by the root mean squares of their rows, each of whom depends on nobody else.
-
-        Let a row be rounded in any two ways. ‖f‖ is a product of k columns with |v| ≤ `reach`, so
-        the two differ by less than (k + 8)·2⁻⁵⁰ of ‖ |W|(reach + |m|) ‖, and g alike by as much of
-        (Σ|β|·reach + |β₀| + reach)/scale. A root mean square over m rows moves by no more than the
-        largest of its numbers, and by (m + 8)·2⁻⁵⁰ of itself. Whoever is in the same bins at both
-        ends of this is in them however their rows are rounded. Others are measured again, in a
-        table of their own rows.
-        """
-        white, reach, root = chart.whitening, self.encoder.reach, math.sqrt(len(form.kept))
-        longest = farthest(chart, reach) / root
-        score = float(np.abs(white.coefficients).sum()) * reach + abs(white.intercept)
-        most = np.array([[longest], [(score + reach) / chart.scale]])
-        sizes = self._sizes(form, people, folded=False) / [[root], [1.0]]
-        slack = (len(self.encoder.order) + 8) * most + (people.rows_of_each + 8) * sizes
-        low, high = (chart.bins(*(sizes + sign * 2.0**-50 * slack)) for sign in (-1, 1))
-        near = np.flatnonzero(np.any(np.not_equal(low, high), axis=0))
-        if near.size:
-            order = np.argsort(people.codes, kind="stable")
-            ends = np.cumsum(people.rows_of_each)
-            for person in near:
-                own = order[ends[person] - people.rows_of_each[person] : ends[person]]
-                alone = People(np.zeros(len(own), dtype=np.int64), 1, people.reach)
-                values, targets = self.read(own), self.targets[own]
-                rows = replace(self, values=values, targets=targets, people=alone, places=None)
-                sizes[:, [person]] = rows._sizes(form, alone, folded=False) / [[root], [1.0]]
-        counts = [np.bincount(one, minlength=form.width) for one in chart.bins(*sizes)]
-        return np.asarray(np.sum(counts, axis=0), dtype=np.float64)
-
-    def _sizes(self, form: WaveForm, people: People, *, folded: bool) -> FloatArray:
-        """Return the root mean squares of ‖w·f‖ and g over the rows of each person: (2, count)."""
-        linear = Linear(form, self, folded)
-
-        def squares_of(part: slice) -> FloatArray:
-            work, t = Whitened(form, self, linear), self.targets[part, 0]
-            found = np.empty((2, len(t)))
-            for rows, block in self.blocks(part, folded=folded):
-                _, size, error = work.measure(block, t[rows])
-                found[:, rows] = size * size, error * error
-            return found
-
-        each = np.hstack(list(self.in_parts(squares_of)))
-        return np.sqrt(people.means(each.T).T)
-
-    def folded(self, chart: Announced) -> bool:
-        """Tell whether blocks are multiplied as they are, x ↦ v being part of the map's matrix."""
-        encoder = self.encoder
-        if not (self.inside and encoder.folds and self.values.dtype == np.float64):
-            return False
-        if isinstance(chart, ResidualMap):
-            unit = chart.scale * chart.bound
-        elif isinstance(chart, NewtonMap) and not isinstance(chart.loss, PoissonNewton):
-            unit = 1.0
-        else:
-            return False
-        n, d = len(self.targets), self.values.shape[1]
-        white, shift = chart.whitening, float(np.max(np.abs(encoder.centre * encoder.slope)))
-        score = (float(np.abs(white.coefficients).sum()) + abs(white.intercept)) / unit
-        moved = (d + 2) * 2.0**-53 * (1 + 2 * shift) * (far(chart, encoder.reach) + score)
-        return bool(16 * n * moved <= LEAST)
-
-    def blocks(self, part: slice, *, folded: bool) -> Iterator[tuple[slice, FloatArray]]:
-        """Yield each block's rows, and its columns v, or the values as they are."""
-        if not folded:
-            yield from ((rows, v) for rows, v, _ in self.encoder.blocks(self.read(part)))
-            return
-        start, stop, _ = part.indices(len(self.targets))
-        for rows in self.encoder.slices(stop - start):
-            yield rows, self.read(slice(start + rows.start, min(start + rows.stop, stop)))
-
-    def lengths(self, form: WaveForm) -> "Lengths | None":
-        """Return how long the features of each row are, where single precision tells what is of
-        use.
-
-        A gauge and the wave after it whiten alike: what was found is remembered.
-        """
-        chart, source = form.chart, self.source
-        known = "joint" in self.__dict__ and self.alike  # without which a length is of no use
-        if isinstance(chart, ResidualMap) and (reaches_all(chart) or not known):
-            return None
-        if source is not None:
-            found = source.lengths(form)
-            return None if found is None else found._replace(sizes=found.sizes[self.places])
-        few = self.values.shape[1] <= MOST_COLUMNS
-        if few or self.people is not None or not isinstance(chart, ResidualMap | GaugeMap):
-            return None
-        exact = self.values.dtype == np.float64 and self.encoder.folds and self.inside
-        screen, typical = Screen(form, self, folded=exact), math.sqrt(len(form.kept))
-        radius = 1 + 2.0**-9 if isinstance(chart, GaugeMap) else chart.radius
-        if not screen.error < (radius - 1) * typical:
-            return None
-        white, last = chart.whitening, self.known_lengths
-        same = last is not None and np.array_equal(last.matrix, white.matrix)
-        if last is None or not same or not np.array_equal(last.mean, white.mean):
-            blocks = self.blocks(slice(None), folded=exact)
-            sizes = np.concatenate([screen(block) for _, block in blocks])
-            last = self.known_lengths = Lengths(sizes, screen.error, white.matrix, white.mean)
-        return last
-
-    def _knows_products(self, form: WaveForm, about: "Lengths | None") -> bool:
-        """Tell whether the products of all rows that are not cut follow from what is known."""
-        chart = form.chart
-        if not (isinstance(chart, ResidualMap) and "joint" in self.__dict__ and self.alike):
-            return False
-        if about is None:
-            return reaches_all(chart)
-        n, p, most = len(self.targets), len(form.kept), BLOCKS_AT_ONCE * self.encoder.at_once
-        longest = chart.constant**2 + (chart.feature_weight * far(chart)) ** 2
-        if 8 * (most + n / most + 2 * p) * n * 2.0**-53 * longest > MOST_KNOWN:
-            return False
-        reach = chart.radius * math.sqrt(p) - about.error
-        return bool(np.mean(about.sizes > reach) <= MOST_FAR)
-
-    def in_parts(self, function: Callable[[slice], Found]) -> Iterator[Found]:
+    def _in_parts(self, function: Callable[[slice], Sums]) -> Iterator[Sums]:
         """Return what a function finds of parts of the rows, on all cores; a few take no thread."""
-        n, d = len(self.targets), self.values.shape[1]
-        stride = BLOCKS_AT_ONCE * self.encoder.at_once
-        parts = [slice(start, start + stride) for start in range(0, n, stride)]
-        threads = min(len(parts), usable_cores()) if d <= MOST_COLUMNS else 1
+        parts = self._parts()
+        few = self.values.shape[1] <= MAX_COLUMNS
+        threads = min(len(parts), usable_cores()) if few else 1
         if threads == 1:
             yield from map(function, parts)
             return
@@ -391,16 +233,17 @@ class Rows:
             yield from pool.map(function, parts)
 
 
-def added(parts: Iterable[Sequence[FloatArray]]) -> list[FloatArray]:
-    """Add what was found of each part, in their order, and hold no more than one of them."""
-    total: list[FloatArray] = []
+def added(parts: Iterable[FloatArray]) -> FloatArray:
+    """Add arrays in their order, and what each addition rounded away (Ogita, Rump and Oishi 2005,
+    algorithm 4.4): right to the last bits, however many there are.
+    """
+    total, lost = np.zeros(()), np.zeros(())
     for part in parts:
-        if not total:
-            total = [*part]
-            continue
-        for one, other in zip(total, part, strict=True):
-            np.add(one, other, out=one)
-    return total
+        new = total + part
+        back = new - total
+        lost = lost + ((total - (new - back)) + (part - back))
+        total = new
+    return np.asarray(total + lost)
 
 
 def usable_cores() -> int:
@@ -437,6 +280,17 @@ def require_room(agreement: Agreement, rows: int) -> None:
             f"Expected fewer than {rows:,} rows with epsilon={agreement.epsilon:g}: their sums "
             "could exceed 2**51 steps of the noise, beyond which it is not exact. Take a smaller "
             "epsilon, or per_record=True."
+        )
+    refuse_too_many(rows)
+
+
+def refuse_too_many(rows: int) -> None:
+    """Refuse more rows, or people, than rounding is paid for; their number is public."""
+    if rows > LARGEST_COUNT:
+        raise InfeasibleError(
+            f"Expected at most {LARGEST_COUNT:,} rows, or people with any number of rows, and got "
+            f"{rows:,}: rounding of more could exceed what the guarantee keeps back for it. Fit a "
+            "random sample of them, whose size is public."
         )
 
 

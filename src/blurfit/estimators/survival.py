@@ -14,11 +14,12 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted  # type: ignore[import-untyped]
 
 from blurfit.agreement.agreement import Agreement
+from blurfit.budget import tally
 from blurfit.data import AnyArray, FloatArray
 from blurfit.errors import InfeasibleError, InvalidValueError, positive
 from blurfit.estimators.base import SEEDED, FitGuarantee, warn_caller
 from blurfit.estimators.moments import MomentEstimator, agree
-from blurfit.estimators.passes import blurred
+from blurfit.estimators.passes import added, blurred
 from blurfit.estimators.people import People
 from blurfit.estimators.rows import read_rows, records, refuse_unless_binary
 from blurfit.learning.inference import Errors, Estimate
@@ -29,7 +30,7 @@ from blurfit.model.survival import SurvivalModel
 from blurfit.schema.columns import Feature, TimeToEvent
 from blurfit.schema.schema import Schema
 
-_AT_ONCE = 2**14  # rows
+_AT_ONCE = 2**11  # rows
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -134,7 +135,8 @@ class MomentPerturbationSurvival(MomentEstimator):
     def summary(self, confidence: float = 0.95, *, errors: Errors = "robust") -> Summary:
         """Return coefficients, the curve and the promise, as text, Markdown or HTML."""
         del errors
-        return self._survival().summary(confidence)
+        found, fits = self._survival().summary(confidence), tally.in_words(self.delta)
+        return replace(found, notes=(*found.notes, *([fits] if fits else [])))
 
     def results(self, output: str | None = None, *, errors: Errors = "robust") -> Results:
         """Refuse: hazards have no results in statsmodels' shape."""
@@ -229,9 +231,9 @@ def _sums(agreement: Agreement, table: dict[str, AnyArray], people: People | Non
     its person has m.
     """
     rows = len(next(iter(table.values())))
-    found = np.zeros(agreement.width)
-    for start in range(0, rows, _AT_ONCE):
-        some = {name: column[start : start + _AT_ONCE] for name, column in table.items()}
-        sent = np.atleast_2d(agreement.exact(some))
-        found += sent.sum(0) if people is None else people.weights[start : start + _AT_ONCE] @ sent
-    return found
+
+    def sums_of(part: slice) -> FloatArray:
+        sent = np.atleast_2d(agreement.exact({name: v[part] for name, v in table.items()}))
+        return np.asarray(sent.sum(0) if people is None else people.weights[part] @ sent)
+
+    return added(sums_of(slice(start, start + _AT_ONCE)) for start in range(0, rows, _AT_ONCE))

@@ -16,15 +16,10 @@ and c, and no second w of nearly the same contributors.
 proposes corrections, and Python's integers, which do not round, say what is left to correct. Let w*
 be the minimiser for H = A + ridge·I ⪰ λ > 0. A point v of the ball that is the minimiser for c + e
 instead has ‖v − w*‖ ≤ ‖e‖/λ: both satisfy a variational inequality, and adding the two gives
-λ‖v − w*‖² ≤ e·(v − w*). Given w, with support S and signs s, and a multiplier ν ≥ 0, v = w is such
-a point for
-
-    e_j = (Hw + νw − c)_j + l1·s_j                on S
-    |e_j| = (|(Hw − c)_j| − l1)₊                  elsewhere
-
-if ‖w‖ = η, or ν = 0 and ‖w‖ ≤ η. Where that fails by t, v is w, shortened or lengthened by t, and
-then ‖w − w*‖ ≤ t + (‖e‖ + (‖H‖ + ν)t)/λ. H, c, η and l1 are whole multiples of a power of two, and
-so is w: nothing here is rounded but the bound, upwards.
+λ‖v − w*‖² ≤ e·(v − w*). Given w and a multiplier ν ≥ 0, v = w is such a point for
+e = Hw + νw − c if ‖w‖ = η, or ν = 0 and ‖w‖ ≤ η. Where that fails by t, v is w, shortened or
+lengthened by t, and then ‖w − w*‖ ≤ t + (‖e‖ + (‖H‖ + ν)t)/λ. H, c and η are whole multiples of a
+power of two, and so is w: nothing here is rounded but the bound, upwards.
 """
 
 import hashlib
@@ -38,7 +33,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from blurfit import randomness
 from blurfit.agreement.numbers import power_of_two_below
-from blurfit.data import BoolArray, FloatArray, fixed
+from blurfit.data import FloatArray, fixed
 from blurfit.errors import (
     BelowQuorumError,
     InfeasibleError,
@@ -54,10 +49,9 @@ from blurfit.simulation import operating_system_generator
 ROWS_AT_ONCE = 8192  # that are added up: a few megabytes
 EXACT = 2.0**53  # steps below which whole numbers add exactly in float64
 SOLVER_SHARE = 2.0**-40  # of b: how far the weights may be from exact
-SURELY_NOISE = 16  # times b: a weight of 0 gets that far with a probability of e^{−16}
 UPWARDS = 1 + 2.0**-20  # more than what floating point takes from a bound
-CORRECTIONS = 40  # for one support; three or four are the rule
-SUPPORTS_TRIED = 50
+CORRECTIONS = 40  # on the sphere, or inside of it; three or four are the rule
+PLACES_TRIED = 10
 
 WholeArray = npt.NDArray[np.object_]  # of Python's integers
 
@@ -282,8 +276,7 @@ def solve(public: PublicInput, sums: Sums) -> FloatArray:
     """Learn w^in = argmin over ‖w‖ ≤ η of n·J^in(w) + Ω(w), Eq. (4): Algorithm 2.
 
     The last noise, Laplace of scale b ≈ 2⁻²⁰η, hides grids, sums and solver. It is drawn from the
-    sums, so the same sums give the same weights to the last bit. With l1, what that noise alone
-    could have made is 0, as it was.
+    sums, so the same sums give the same weights to the last bit.
 
     Args:
         public: what all stakeholders agreed on.
@@ -302,26 +295,18 @@ def solve(public: PublicInput, sums: Sums) -> FloatArray:
             f"`count` must be at least the quorum {noise.quorum}, got {sums.count}. With fewer "
             "contributors the noise is too small to protect anyone."
         )
-    ridge, radius, scale = (
-        noise.ridge + public.l2,
-        noise.setting.ball,
-        public.weight_scale(sums.count),
-    )
+    ridge, radius = noise.ridge + public.l2, noise.setting.ball
+    scale = public.weight_scale(sums.count)
     try:
-        start = minimise(sums.gram, sums.moment, ridge=ridge, weight_bound=radius, l1=public.l1)
-        enclosure = enclose(
-            sums, start, ridge=ridge, radius=radius, l1=public.l1, allowed=SOLVER_SHARE * scale
-        )
+        start = minimise(sums.gram, sums.moment, ridge=ridge, weight_bound=radius)
+        enclosure = enclose(sums, start, ridge=ridge, radius=radius, allowed=SOLVER_SHARE * scale)
     except (InfeasibleError, NotCertifiedError):
         # whose own words would tell eigenvalues, which nothing covers
         raise InfeasibleError(
             "The blurred sums leave a direction without curvature, an event that the guarantee "
             "excludes. No model can be published from this collection."
         ) from None
-    weights = enclosure.plus(scale * _standard_laplace(public, sums), scale)
-    if public.l1 > 0:
-        weights[np.abs(weights) <= SURELY_NOISE * scale] = 0.0
-    return weights
+    return enclosure.plus(scale * _standard_laplace(public, sums), scale)
 
 
 def _standard_laplace(public: PublicInput, sums: Sums) -> FloatArray:
@@ -356,26 +341,26 @@ class Enclosure:
 
 
 def enclose(
-    sums: Sums, start: Minimiser, *, ridge: float, radius: float, l1: float, allowed: float
+    sums: Sums, start: Minimiser, *, ridge: float, radius: float, allowed: float
 ) -> Enclosure:
-    """Find the minimiser of ½wᵀ(A + ridge·I)w − cᵀw + l1·‖w‖₁ over ‖w‖ ≤ η, to within `allowed`.
+    """Find the minimiser of ½wᵀ(A + ridge·I)w − cᵀw over ‖w‖ ≤ η, to within `allowed`.
 
     `start` is what floating point found, with a lower bound on the curvature. Raises
     NotCertifiedError where no weights are shown to be so near.
     """
-    search = _Search(sums, start, ridge, radius, l1, allowed)
-    for _ in range(SUPPORTS_TRIED):
+    search = _Search(sums, start, ridge, radius, allowed)
+    for _ in range(PLACES_TRIED):
         for _ in range(CORRECTIONS):
             error, slack = search.error()
             if error <= allowed:
                 return Enclosure(search.weights, search.bits, error)
             if slack <= allowed:
-                break  # exact for this support, which is the wrong one
+                break  # exact on the sphere, or for the whole space, which is the wrong one
             try:
                 search.correct()
             except LinAlgError:
                 break
-        if not search.change_support():
+        if not search.change_place():
             break
     raise NotCertifiedError(
         f"The weights are known to within {error:.3g}, and {allowed:.3g} is what the privacy proof "
@@ -384,16 +369,10 @@ def enclose(
 
 
 class _Search:
-    """Where the search is: H and ν in units of 2^−`fine`, w of 2^−`bits`, c and l1 of both."""
+    """Where the search is: H and ν in units of 2^−`fine`, w of 2^−`bits`, c of both."""
 
     def __init__(
-        self,
-        sums: Sums,
-        start: Minimiser,
-        ridge: float,
-        radius: float,
-        l1: float,
-        allowed: float,
+        self, sums: Sums, start: Minimiser, ridge: float, radius: float, allowed: float
     ) -> None:
         gram, moment, d = sums.gram, sums.moment, len(sums.moment)
         self.floats = gram + ridge * np.eye(d)
@@ -403,40 +382,26 @@ class _Search:
             raise NotCertifiedError("There is a direction without curvature.")
         scale = (self.largest + start.multiplier + 1) * (radius + 1) * d
         bits = 16 + _log2(scale / allowed) + max(0, _log2(scale / self.smallest))
-        self.bits = bits = max(bits, _places(moment), _places(np.array([radius, l1, allowed])))
+        self.bits = bits = max(bits, _places(moment), _places(np.array([radius, allowed])))
         self.fine = fine = max(bits, _places(gram), _places(np.array([ridge])))
         self.hessian = _whole(gram, fine)
         self.hessian[np.diag_indices(d)] += _units(ridge, fine)
         self.moment = _whole(moment, bits) << fine
-        self.strength = _units(l1, bits) << fine
         self.radius = _units(radius, bits)
         self.weights = _whole(start.weights, bits, exact=False)
         self.multiplier = _units(start.multiplier, fine, exact=False)
         self.on_sphere = start.multiplier > 0
-        self.signs = np.ones(d, dtype=object)  # 0 where a weight is none
-        if l1 > 0:
-            self.signs = np.array([(w > 0) - (w < 0) for w in self.weights], dtype=object)
 
     def residual(self) -> WholeArray:
-        """Return c − Hw − νw − l1·s."""
+        """Return c − Hw − νw."""
         product = self.hessian @ self.weights + self.multiplier * self.weights
-        return np.asarray(self.moment - product - self.strength * self.signs)
-
-    @property
-    def support(self) -> BoolArray:
-        return self.signs.astype(bool)
+        return np.asarray(self.moment - product)
 
     def error(self) -> tuple[float, float]:
-        """Bound how far w is from exact: for the whole problem, and for this support and ν."""
-        residual, support = self.residual(), self.support
-        excess = residual.copy()
-        for j in np.flatnonzero(~support):
-            excess[j] = max(abs(residual[j]) - self.strength, 0)
-        wrong = self.wrong_signs()
-        excess[wrong] = abs(excess[wrong]) + 2 * self.strength
-        gap = self.gap()
+        """Bound how far w is from exact: for the whole problem, and on this sphere or off it."""
+        excess, gap = self.residual(), self.gap()
         beyond = abs(gap) if self.on_sphere else max(-gap, 0)
-        here = self._bound(residual[support], abs(gap) if self.on_sphere else 0)
+        here = self._bound(excess, abs(gap) if self.on_sphere else 0)
         if self.multiplier < 0:
             excess = abs(excess) - self.multiplier * abs(self.weights)
         return self._bound(excess, beyond), here
@@ -451,19 +416,12 @@ class _Search:
         t = abs(gap) / (self.radius << self.bits)  # |η − ‖w‖| ≤ |η² − ‖w‖²|/η
         return UPWARDS * (t + (e + (self.largest + nu) * t) / self.smallest)
 
-    def wrong_signs(self) -> BoolArray:
-        """Tell which weights of the support have another sign than it says; none without l1."""
-        if not self.strength:
-            return np.zeros(len(self.signs), dtype=bool)
-        return np.asarray(self.weights * self.signs < 0, dtype=bool)
-
     def correct(self) -> None:
-        """Take a Newton step on (H + ν)w = c − l1·s over the support and, if so, ‖w‖ = η."""
-        on = self.support
-        residual = np.array([one / (1 << self.bits + self.fine) for one in self.residual()[on]])
+        """Take a Newton step on (H + ν)w = c and, on the sphere, ‖w‖ = η."""
+        residual = np.array([one / (1 << self.bits + self.fine) for one in self.residual()])
         nu = self.multiplier / (1 << self.fine)
-        w = np.array([one / (1 << self.bits) for one in self.weights[on]])
-        factor = cho_factor(self.floats[np.ix_(on, on)] + nu * np.eye(int(on.sum())))
+        w = np.array([one / (1 << self.bits) for one in self.weights])
+        factor = cho_factor(self.floats + nu * np.eye(len(w)))
         step = cho_solve(factor, residual)
         if self.on_sphere:
             across = cho_solve(factor, w)
@@ -471,23 +429,16 @@ class _Search:
             rise = (float(w @ step) - wanted) / float(w @ across)
             step = step - rise * across
             self.multiplier += _units(rise, self.fine, exact=False)
-        self.weights[on] += _whole(step, self.bits, exact=False)
+        self.weights = self.weights + _whole(step, self.bits, exact=False)
 
-    def change_support(self) -> bool:
-        """Mend what is wrong with a support whose own equations hold; False if nothing is."""
-        wrong = self.wrong_signs()
-        if wrong.any():
-            self.weights[wrong], self.signs[wrong] = 0, 0
-        elif self.on_sphere and self.multiplier < 0:
+    def change_place(self) -> bool:
+        """Leave a sphere that pushes outwards, or return to it; False if neither is called for."""
+        if self.on_sphere and self.multiplier < 0:
             self.on_sphere, self.multiplier = False, 0
         elif not self.on_sphere and self.gap() < 0:
             self.on_sphere = True
         else:
-            residual = np.where(self.support, 0, self.residual())
-            worst = max(range(len(residual)), key=lambda j: abs(residual[j]))
-            if abs(residual[worst]) <= self.strength:
-                return False
-            self.signs[worst] = 1 if residual[worst] > 0 else -1
+            return False
         return True
 
 

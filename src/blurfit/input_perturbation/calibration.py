@@ -1,4 +1,4 @@
-"""From a promise to the noise of Algorithm 1, and back: the published rule and the certified one.
+"""From a promise to the noise of Algorithm 1: the published rule and the certified one.
 
 | rule | noise | what is proved |
 | --- | --- | --- |
@@ -27,7 +27,6 @@ from blurfit.errors import (
     nonnegative,
     one_of,
     positive,
-    whole,
     within_floating_point,
 )
 from blurfit.input_perturbation import theorem
@@ -207,14 +206,12 @@ def calibrate(
     split: float | None = None,
     local_epsilon: float | None = None,
     local_delta: float | None = None,
-    local_share: float | None = None,
-    alpha: float = 1.0,
     debias: bool = True,
 ) -> Calibration:
     """Return the least noise that keeps the promise, from public facts alone.
 
     Args:
-        epsilon: ε of the published model (times `alpha`).
+        epsilon: ε of the published model.
         delta: δ of the published model, at least 1e-290.
         dimension: d, the length of q and p.
         quorum: n, the least number of honest records; no model may be published below it.
@@ -229,9 +226,6 @@ def calibrate(
             exactly.
         local_delta: δ of the submission's guarantee; defaults to `delta`, but must be said with
             `local_epsilon`.
-        local_share: with a local target, the share of a submission's μ² = μ_q² + μ_p² that the
-            noise on q may spend; None minimises `excess_risk`.
-        alpha: the paper's balance between model and submission: ε ← αε, in (0, 1].
         debias: let a negative ridge take back what the noise adds to the curvature, as far as it is
             certain.
 
@@ -245,19 +239,14 @@ def calibrate(
     >>> found.sigma_b < 15, found.model.releases
     (True, 1)
     """
-    positive(epsilon=epsilon, alpha=alpha)
+    positive(epsilon=epsilon)
     inside_unit_interval(delta=delta)
     one_of(RULES, rule=rule)
-    if alpha > 1:
-        raise InvalidValueError(
-            f"Expected alpha={alpha!r} <= 1: it only ever strengthens the promise."
-        )
     setting = Setting(dimension, quorum, q_bound, p_bound, weight_bound, neighbours)
-    target = ModelGuarantee(alpha * epsilon, delta, neighbours, 1)
+    target = ModelGuarantee(epsilon, delta, neighbours, 1)
     own_delta, own_mu = local_target(local_epsilon, local_delta, delta)
     if rule == "published":
-        given = {"split": split, "local_epsilon": local_epsilon, "local_share": local_share}
-        for name, value in given.items():
+        for name, value in {"split": split, "local_epsilon": local_epsilon}.items():
             if value is not None:
                 raise InvalidValueError(
                     f"Expected no {name}={value!r} with rule='published': it has no such parameter."
@@ -265,46 +254,12 @@ def calibrate(
         return _calibrate_published(setting, target, own_delta)
     if split is not None:
         inside_unit_interval(split=split)
-    if local_share is not None:
-        inside_unit_interval(local_share=local_share)
-        if local_epsilon is None:
-            raise InvalidValueError(
-                f"Expected local_epsilon with local_share={local_share!r}: without a local target "
-                "there is nothing to share."
-            )
-    choice = theorem.choose(
-        setting,
-        target.epsilon,
-        delta,
-        split=split,
-        local_mu=own_mu,
-        local_share=local_share,
-        debias=debias,
-    )
+    choice = theorem.choose(setting, epsilon, delta, split=split, local_mu=own_mu, debias=debias)
     claims = {"model": target, "kept": target, "local_claim": None}
     parts = {"split": choice.split, "shares": choice.shares}
     calibration = _stated("certified", setting, choice.scales, own_delta, **parts, **claims)
     calibration.verify()  # the last line of defence: what a search returned is evaluated again
     return calibration
-
-
-@within_floating_point()
-def guarantee(
-    setting: Setting, scales: Scales, delta: float, *, count: int | None = None
-) -> ModelGuarantee:
-    """Return ε at δ of given noise, the inverse of `calibrate`, at the theorem's best shares of δ.
-
-    Args:
-        setting: the public facts; each record was blurred with variance σ²/`setting.quorum`.
-        scales: σ_u, σ_b and Δ_in.
-        delta: δ of the published model.
-        count: how many honest records there are; the quorum by default.
-    """
-    inside_unit_interval(delta=delta)
-    if count is not None:
-        whole(count=count)
-    epsilon, _ = theorem.least_kept_epsilon(setting, scales, delta, count)
-    return ModelGuarantee(epsilon, delta, setting.neighbours, releases=1)
 
 
 def _calibrate_published(setting: Setting, target: ModelGuarantee, own_delta: float) -> Calibration:
@@ -350,12 +305,11 @@ class PublicInput:
     Attributes:
         loss: makes (q, p, s) of a record; its bounds are those of the noise, but for ξ.
         calibration: the noise, and what it guarantees.
-        l1, l2: Ω(w) = l1·‖w‖₁ + ½l2·‖w‖²; with a penalty `calibration.excess_risk` does not hold.
+        l2: Ω(w) = ½l2·‖w‖²; with a penalty `calibration.excess_risk` does not hold.
     """
 
     loss: QuadraticLoss
     calibration: Calibration
-    l1: float = 0.0
     l2: float = 0.0
 
     @classmethod
@@ -368,7 +322,6 @@ class PublicInput:
         epsilon: float,
         delta: float,
         weight_bound: float,
-        l1: float = 0.0,
         l2: float = 0.0,
         **choices: Any,
     ) -> "PublicInput":
@@ -381,7 +334,6 @@ class PublicInput:
             epsilon: ε of the published weights.
             delta: δ of the published weights.
             weight_bound: η.
-            l1: weight of ‖w‖₁.
             l2: weight of ½‖w‖².
             choices: handed on to `calibrate`: rule, neighbours, split, local_epsilon and so on.
 
@@ -392,7 +344,7 @@ class PublicInput:
         >>> public.epsilon, public.delta, public.calibration.rule
         (1.0, 1e-06, 'certified')
         """
-        nonnegative(l1=l1, l2=l2)
+        nonnegative(l2=l2)
         if choices.get("local_delta") is None and choices.get("local_epsilon") is None:
             choices["local_delta"] = delta
         calibration = calibrate(
@@ -405,7 +357,7 @@ class PublicInput:
             weight_bound=weight_bound,
             **choices,
         )
-        public = cls(loss, calibration, l1, l2)
+        public = cls(loss, calibration, l2)
         public.require_drawable()
         return public
 

@@ -26,7 +26,7 @@ from blurfit.estimators.base import (
     Signal,
     promise_in_words,
 )
-from blurfit.estimators.passes import JointTotals, Rows
+from blurfit.estimators.passes import JointTotals, Rows, refuse_too_many
 from blurfit.estimators.people import People
 from blurfit.estimators.rows import by_formula, design, read_rows, records
 from blurfit.input_perturbation.algorithms import (
@@ -179,6 +179,7 @@ class InputPerturbation(PerturbationEstimator):
         public = self.public_input_for(schemas[0], rows, len(signals))
         calibration = public.calibration
         if not self.per_record:
+            refuse_too_many(rows)
             require_room(public, rows)
         # What is proved of one model's noise; the whole promise, where that is what is proved.
         proved = max(calibration.kept.epsilon * len(signals), self.epsilon)

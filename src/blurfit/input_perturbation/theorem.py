@@ -19,8 +19,8 @@ where σ_u > 0, Δ_in > 0 where σ_u = 0, and
 
 If h > 0 and δ_b ≥ sup over angles α of H(α), as `blurfit.input_perturbation.gradient_delta` bounds
 it for ε − J, a = S_π/σ_b and b = S_w/σ_b, releasing w is (ε, δ)-DP. It needs n honest records, the
-exact minimiser, and that A and c are used for nothing else. More honest records than n only help:
-`count`. With σ_u = 0 it is objective perturbation, certified.
+exact minimiser, and that A and c are used for nothing else. More honest records than n only help.
+With σ_u = 0 it is objective perturbation, certified.
 
 The theorem holds for any split of ε between determinant and gradient and any shares of δ, so both
 are chosen from public facts. From (ε, δ) to noise, `choose` minimises the certified excess risk
@@ -171,22 +171,18 @@ class CurvatureLoss:
 
 
 def curvature_loss(
-    setting: Setting, sigma_u: float, ridge: float, shares: DeltaShares, count: int | None = None
+    setting: Setting, sigma_u: float, ridge: float, shares: DeltaShares
 ) -> CurvatureLoss:
-    """λ̃, f, a, h, J and S_w of the theorem, for `count` honest records, blurred for the quorum.
-
-    Raises InfeasibleError where the theorem does not apply.
-    """
-    records = setting.quorum if count is None else count
-    radius, d = setting.q_bound, setting.dimension
+    """λ̃, f, a, h, J and S_w; raises InfeasibleError where the theorem does not apply."""
+    radius, d, n = setting.q_bound, setting.dimension, setting.quorum
     energy, floor, spectrum, noise = radius**2, 0.0, 0.0, 0.0
     if sigma_u > 0:
-        _require_more_records(records, d, "quorum" if count is None else "count")
-        s = sigma_u / math.sqrt(setting.quorum)
+        _require_more_records(n, d)
+        s = sigma_u / math.sqrt(n)
         energy = shifted_energy_ceiling(shares.record, d, radius, s)
-        floor = s**2 * chi_square_floor(shares.gram, records - d)
+        floor = s**2 * chi_square_floor(shares.gram, n - d)
         noise = s * math.sqrt(chi_square_ceiling(shares.record, d))
-        spectrum = spectrum_floor(s, d, records, shares.spectrum)
+        spectrum = spectrum_floor(s, d, n, shares.spectrum)
     convexity = _strong_convexity(floor, spectrum, ridge)
     cross = radius**2 + (4 if setting.neighbours == "replace" else 2) * radius * noise
     return CurvatureLoss(
@@ -204,12 +200,12 @@ def fixed_sensitivity(setting: Setting) -> float:
     return (2 if setting.neighbours == "replace" else 1) * setting.p_bound
 
 
-def _require_more_records(records: int, dimension: int, name: str = "quorum") -> None:
+def _require_more_records(records: int, dimension: int) -> None:
     """n > d: with fewer records the noise leaves a direction without any curvature."""
     if records <= dimension:
         raise InfeasibleError(
-            f"Expected {name}={records} > dimension={dimension}: input perturbation has no "
-            f"guarantee below. The least {name} that works is {dimension + 1}; joint moments "
+            f"Expected quorum={records} > dimension={dimension}: input perturbation has no "
+            f"guarantee below. The least quorum that works is {dimension + 1}; joint moments "
             "(MomentPerturbationRegressor) work with any."
         )
 
@@ -278,21 +274,19 @@ def choose(
     *,
     split: float | None = None,
     local_mu: float | None = None,
-    local_share: float | None = None,
     debias: bool = True,
 ) -> Choice:
     """Choose the noise that keeps (ε, δ), and μ ≤ `local_mu` for a submission.
 
     With split=None the choice minimises the certified excess risk. A number fixes it, and the
-    shares of δ at a hundredth for each event. `local_share` is the share of a submission's μ² that
-    the noise on q may spend; None minimises likewise.
+    shares of δ at a hundredth for each event. What the noise on q spends of a submission's μ² is
+    chosen likewise.
     """
     require_certifiable(delta)
     _require_more_records(setting.quorum, setting.dimension)
 
     searching = [] if split is not None else [math.log(0.2 / 0.8), 0.0, 0.0]
-    balancing = local_mu is not None and local_share is None
-    start = np.array(searching + ([0.0] if balancing else []))
+    start = np.array(searching + ([] if local_mu is None else [0.0]))
 
     def build(point: Point, sharp: bool) -> Choice:
         odds, gram, record = point[:3] if split is None else (0.0, 0.0, 0.0)
@@ -303,7 +297,7 @@ def choose(
             split=_share(odds) if split is None else split,
             fractions=(_fraction(gram), _fraction(record), DEFAULT_FRACTION),
             local_mu=local_mu,
-            local_share=_share(point[-1]) if balancing else local_share or 0.5,
+            q_share=0.5 if local_mu is None else _share(point[-1]),
             debias=debias,
             sharp=sharp,
         )
@@ -326,16 +320,14 @@ def require_certifiable(delta: float) -> None:
         )
 
 
-def least_kept_epsilon(
-    setting: Setting, scales: Scales, delta: float, count: int | None = None
-) -> tuple[float, DeltaShares]:
+def least_kept_epsilon(setting: Setting, scales: Scales, delta: float) -> tuple[float, DeltaShares]:
     """Return the least ε that the theorem gives to these scales at δ, over all shares of δ."""
     require_certifiable(delta)
 
     def evaluate(point: Point, sharp: bool) -> tuple[float, DeltaShares]:
         gram, record, spectrum = _tails(scales, delta, point)
         shares = DeltaShares(gram, record, spectrum, delta - gram - 2 * record - spectrum)
-        return kept_epsilon(setting, scales, shares, count, sharp=sharp), shares
+        return kept_epsilon(setting, scales, shares, sharp=sharp), shares
 
     return _tightest(evaluate, scales)
 
@@ -344,23 +336,18 @@ def kept_epsilon(
     setting: Setting,
     scales: Scales,
     shares: DeltaShares,
-    count: int | None = None,
     *,
     sharp: bool = True,
 ) -> float:
     """Return the ε that the theorem gives to these scales at these shares of δ."""
-    loss = curvature_loss(setting, scales.sigma_u, scales.ridge, shares, count)
-    parts = *standardised(setting, scales.sigma_b, loss, count), setting.dimension
+    loss = curvature_loss(setting, scales.sigma_u, scales.ridge, shares)
+    parts = *standardised(setting, scales.sigma_b, loss), setting.dimension
     return least_epsilon(loss.determinant_loss, shares.gradient, *parts, sharp=sharp)
 
 
-def standardised(
-    setting: Setting, sigma_b: float, loss: CurvatureLoss, count: int | None = None
-) -> tuple[float, float]:
-    """a and b: S_π and S_w over σ_b·√(N/n), for each of N records has noise σ_b²/n on its p."""
-    records = setting.quorum if count is None else count
-    noise = sigma_b * math.sqrt(records / setting.quorum)
-    return fixed_sensitivity(setting) / noise, loss.moving_sensitivity / noise
+def standardised(setting: Setting, sigma_b: float, loss: CurvatureLoss) -> tuple[float, float]:
+    """a and b: S_π and S_w over σ_b."""
+    return fixed_sensitivity(setting) / sigma_b, loss.moving_sensitivity / sigma_b
 
 
 def local_mu(setting: Setting, scales: Scales) -> float:
@@ -379,7 +366,7 @@ def _candidate(
     split: float,
     fractions: tuple[float, float, float],
     local_mu: float | None,
-    local_share: float,
+    q_share: float,
     debias: bool,
     sharp: bool,
 ) -> Choice:
@@ -399,7 +386,7 @@ def _candidate(
     growth = math.expm1(min(split * epsilon, _LARGEST_DETERMINANT_LOSS))
     sigma_u = setting.q_bound / math.sqrt(growth)
     if local_mu is not None:
-        sigma_u = max(sigma_u, 2 * math.sqrt(n / local_share) * setting.q_bound / local_mu)
+        sigma_u = max(sigma_u, 2 * math.sqrt(n / q_share) * setting.q_bound / local_mu)
     sigma_u = up(sigma_u)
     s = sigma_u / math.sqrt(n)
     needed = shifted_energy_ceiling(record, d, setting.q_bound, s) / growth

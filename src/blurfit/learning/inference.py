@@ -127,7 +127,7 @@ class Inference:
     noise, and None for a curve, which has no such numbers; `condition` is κ.
 
     `unlimited` are the places of coefficients that noise hides, whose intervals are unlimited. In
-    the covariance their variance is `UNLIMITED`² in encoded units, so that whatever is made of them
+    the covariance their variance is `UNLIMITED` squared in encoded units: whatever is made of them
     is as unknown.
     """
 

@@ -33,7 +33,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -49,6 +49,7 @@ from blurfit.errors import (
     nonnegative,
     whole,
 )
+from blurfit.schema.columns import Numeric, Question
 from blurfit.theory.forms import JointColumn, JointForm, public_zeros
 from blurfit.wording import Message
 
@@ -553,3 +554,34 @@ def _of_hats(
     total = sums.count if sums.counted else None
     found = solved(design, matrix[i, j], variance[i, j], total)
     return places, Blurred(design @ found.values, design @ found.noise @ design.T)
+
+
+Bound = Literal["lower", "upper"]
+_CROWD = 0.25  # of the people at one bound of the target, from which it seems to be too narrow
+
+
+def crowded_bound(sums: JointSums, aim: Question) -> Bound | None:
+    """Return the bound of a number that many people seem to be at, as where it clips them.
+
+    The released mean and second moment show it. Let d be the distance from the bound, as a part of
+    half the range. If a fraction q of the people are at the bound, and the distances of the others
+    fall off as an exponential distribution does, then q = 1 − 2E[d]²/E[d²]; for a uniform or normal
+    distribution inside of its bounds that is below 0. E[d] and E[d²] are taken two deviations of
+    their noise to the safe side. At a lower bound of 0 nothing is said: many numbers end there.
+    """
+    if not isinstance(aim, Numeric) or aim.of or aim.optional:
+        return None
+    row, count = sums.index(aim.name), sums.matrix[0, 0] / sums.constant**2
+    weight = sums.columns[row - 1].weight
+    scales = count * sums.constant * weight, count * weight**2
+    mean, square = sums.matrix[0, row] / scales[0], sums.matrix[row, row] / scales[1]
+    noises = np.sqrt([sums.noise.variance[0, row], sums.noise.variance[row, row]]) / scales
+    ends: list[tuple[Bound, float]] = [("upper", mean)]
+    if aim.lower != 0:
+        ends.append(("lower", -mean))
+    for bound, near in ends:
+        first = max(1 - near, 0.0) + 2 * noises[0]
+        second = 1 - 2 * near + square - 2 * float(np.hypot(2 * noises[0], noises[1]))
+        if 2 * first**2 < (1 - _CROWD) * second:
+            return bound
+    return None

@@ -436,9 +436,8 @@ def refuse_long_step(change: float) -> None:
     """Refuse a step that changed scores by more than a quadratic can tell; `change` is squared."""
     if change > LONGEST_STEP**2:
         raise InfeasibleError(
-            "The last step changed scores by more than {longest_step}: one step is not enough for "
-            "honest errors; plan another Newton wave.",
-            longest_step=LONGEST_STEP,
+            "The last step changed scores by more than one standard deviation: one step is not "
+            "enough for honest errors; plan another Newton wave."
         )
 
 

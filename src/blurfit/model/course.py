@@ -36,10 +36,9 @@ from blurfit.errors import (
 from blurfit.learning.beliefs import Belief, first_belief
 from blurfit.learning.inference import Inference, estimates_apart, infer
 from blurfit.learning.shrinkage import linear_bayes
-from blurfit.learning.sums import Submodel
+from blurfit.learning.sums import Submodel, crowded_bound
 from blurfit.learning.wave_inference import Collected, wave_estimates
 from blurfit.learning.waves import WaveSums, learn_wave, learns_mean, next_map, on_curve
-from blurfit.model.fitting import crowded_bound
 from blurfit.model.model import Link, PublishedModel, WaveShare, coefficient_places
 from blurfit.model.release import PublishedMoments
 from blurfit.schema.schema import units
@@ -219,7 +218,7 @@ def _model(course: Course) -> PublishedModel:
         refusal=refusal,
         transform=_chart_of(releases[-1]).to_dict() if inference else None,
         fixed=fixed,
-        doubt=None if held else _doubt(course),
+        disagreeing=None if held else _disagreeing(course),
         crowded=crowded_bound(releases[0].joint, schema.target),
         software=releases[-1].software,
         caveats=tuple(dict.fromkeys(one for release in releases for one in release.caveats)),
@@ -320,8 +319,8 @@ def _last(course: Course, place: int) -> Collected | None:
     return course.beliefs[place - 1], chart, wave_sums(release)
 
 
-def _doubt(course: Course) -> str | None:
-    """Tell which two waves have the same coefficients and differ by more than chance, if any do.
+def _disagreeing(course: Course) -> tuple[int, int] | None:
+    """Return two waves that have the same coefficients and differ by more than chance, if any do.
 
     A first wave and residual waves tell those of a line, Newton's those of a curve.
     """
@@ -336,11 +335,7 @@ def _doubt(course: Course) -> str | None:
         curve = isinstance(release.agreement.form, WaveForm) and release.agreement.form.is_newton
         before, told[curve] = told.get(curve), (place, found)
         if before is not None and estimates_apart(before[1], found):
-            return (
-                f"Waves {before[0] + 1} and {place + 1} disagree by more than chance: honest "
-                "people do so in about 1 of 1,000 plans at most, if who was in which wave has "
-                "nothing to do with what they answered. Some contributors may have lied together."
-            )
+            return before[0] + 1, place + 1
     return None
 
 

@@ -19,10 +19,10 @@ from blurfit.learning.beliefs import first_belief
 from blurfit.learning.inference import Inference, infer
 from blurfit.learning.shrinkage import Reading, denoise, reading, shrink
 from blurfit.learning.solver import minimise
-from blurfit.learning.sums import JointSums, Submodel
+from blurfit.learning.sums import JointSums, Submodel, crowded_bound
 from blurfit.learning.waves import odds_of
 from blurfit.model.tables import Asked
-from blurfit.schema.columns import Categorical, Numeric, Question, is_unsaid
+from blurfit.schema.columns import Categorical, is_unsaid
 from blurfit.schema.formulas import Formula
 from blurfit.schema.schema import Units, units
 
@@ -30,10 +30,6 @@ _METHODS: dict[Reading, str] = {
     "linear-bayes": "least squares; shrunk for prediction, by linear Bayes",
     "mean": "the mean alone: more cannot be told from the noise",
 }
-
-
-Bound = Literal["lower", "upper"]
-_CROWD = 0.25  # of the people at one bound of the target, from which it seems to be too narrow
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,33 +70,6 @@ def fit_formula(
         "hidden": tuple(name for name in scale.names if name in sums.hidden),
         "crowded": crowded_bound(sums, schema.question(formula.target)),
     }
-
-
-def crowded_bound(sums: JointSums, aim: Question) -> Bound | None:
-    """Return the bound of a number that many people seem to be at, as where it clips them.
-
-    The released mean and second moment show it. Let d be the distance from the bound, as a part of
-    half the range. If a fraction q of the people are at the bound, and the distances of the others
-    fall off as an exponential distribution does, then q = 1 − 2E[d]²/E[d²]; for a uniform or normal
-    distribution inside of its bounds that is below 0. E[d] and E[d²] are taken two deviations of
-    their noise to the safe side. At a lower bound of 0 nothing is said: many numbers end there.
-    """
-    if not isinstance(aim, Numeric) or aim.of or aim.optional:
-        return None
-    row, count = sums.index(aim.name), sums.matrix[0, 0] / sums.constant**2
-    weight = sums.columns[row - 1].weight
-    scales = count * sums.constant * weight, count * weight**2
-    mean, square = sums.matrix[0, row] / scales[0], sums.matrix[row, row] / scales[1]
-    noises = np.sqrt([sums.noise.variance[0, row], sums.noise.variance[row, row]]) / scales
-    ends: list[tuple[Bound, float]] = [("upper", mean)]
-    if aim.lower != 0:
-        ends.append(("lower", -mean))
-    for bound, near in ends:
-        first = max(1 - near, 0.0) + 2 * noises[0]
-        second = 1 - 2 * near + square - 2 * float(np.hypot(2 * noises[0], noises[1]))
-        if 2 * first**2 < (1 - _CROWD) * second:
-            return bound
-    return None
 
 
 def spread_weights(

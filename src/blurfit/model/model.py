@@ -51,6 +51,7 @@ from blurfit.schema.schema import INTERCEPT, Coefficients, Schema, Units, units,
 from blurfit.schema.table import listed
 from blurfit.theory import maps
 from blurfit.theory.moments import LocalGuarantee, require_local
+from blurfit.wording import Message
 
 Line = Annotated[str, Meta(pattern=rf"\A[^{HARMFUL}]*\Z")]  # a terminal shows it, and obeys nothing
 
@@ -134,14 +135,14 @@ class PublishedFile(ABC):
         return None if self.held else self.agreement.admission
 
     @property
-    def quorum_in_words(self) -> str:
+    def quorum_in_words(self) -> Message:
         """How many must have taken part."""
-        return f"{self.agreement.quorum:,}"
+        return in_each_wave([self.agreement.quorum])
 
     @property
-    def honest_in_words(self) -> str:
+    def honest_in_words(self) -> Message:
         """How many honest people the promise needs."""
-        return f"{self.agreement.honest:,}"
+        return in_each_wave([self.agreement.honest])
 
     @property
     def local(self) -> LocalGuarantee:
@@ -172,11 +173,11 @@ class PublishedFile(ABC):
             "format": self.FORMAT,
             "version": self.VERSION,
             "software": self.software,
-            "caveats": list(self.guarantee.caveats),
+            "caveats": list(map(str, self.guarantee.caveats)),
             "seen_by": self.guarantee.seen_by,
             "fingerprint": self.fingerprint,
             "admission": self.admission,
-            "condition": self.condition,
+            "condition": str(self.condition),
             "count": self.count,
             "agreement": self.agreement.to_document(),
             **self._contents(),
@@ -376,7 +377,7 @@ class ModelDocument(PublishedDocument, frozen=True, kw_only=True, forbid_unknown
     refusal: Line | None
     transform: dict[str, Any] | None
     fixed: tuple[int, ...]
-    doubt: Line | None
+    disagreeing: tuple[int, int] | None
     hidden: tuple[Line, ...]
     crowded: Literal["lower", "upper"] | None
 
@@ -384,7 +385,7 @@ class ModelDocument(PublishedDocument, frozen=True, kw_only=True, forbid_unknown
 # What a model and its document call alike.
 _SAME = (
     *("waves", "models", "releases", "target", "features", "references", "link", "curve"),
-    *("method", "refusal", "transform", "fixed", "doubt", "hidden", "crowded"),
+    *("method", "refusal", "transform", "fixed", "disagreeing", "hidden", "crowded"),
 )
 
 
@@ -418,7 +419,7 @@ class PublishedModel(PublishedFile, ModelQuestions):
     transform: Mapping[str, Any] | None = None  # of the last wave, if errors are its own
     fixed: tuple[int, ...] = ()  # places of its coefficients that noise hides
     releases: int = 1
-    doubt: str | None = None  # that two waves disagree by more than chance, where they do
+    disagreeing: tuple[int, int] | None = None  # waves, by more than chance
     waves: tuple[WaveShare, ...] = ()  # of a plan; each contributor is in one alone
     hidden: tuple[str, ...] = ()  # columns of answers that hardly anybody gave: coefficients of 0
     crowded: Literal["lower", "upper"] | None = None  # the target's bound that clips many people
@@ -509,6 +510,20 @@ class PublishedModel(PublishedFile, ModelQuestions):
         return self.agreement.schema.question(self.target)
 
     @property
+    def doubt(self) -> Message | None:
+        """Whether contributors may have lied together: two waves disagree by more than chance."""
+        if self.disagreeing is None:
+            return None
+        first, second = self.disagreeing
+        return Message(
+            "Waves {first} and {second} disagree by more than chance: honest people do so in about "
+            "1 of 1,000 plans at most, if who was in which wave has nothing to do with what they "
+            "answered. Some contributors may have lied together.",
+            first=first,
+            second=second,
+        )
+
+    @property
     def is_label(self) -> bool:
         """Whether yes or no is predicted."""
         return not isinstance(self.aim, Numeric | Categorical)
@@ -524,12 +539,12 @@ class PublishedModel(PublishedFile, ModelQuestions):
         return tuple(self.agreement.schema.columns_of(self.features))
 
     @property
-    def quorum_in_words(self) -> str:
+    def quorum_in_words(self) -> Message:
         """How many must have taken part: in each wave, where there are several."""
         return in_each_wave([one.quorum for one in self.waves or (self.agreement,)])
 
     @property
-    def honest_in_words(self) -> str:
+    def honest_in_words(self) -> Message:
         """How many honest people the promise needs: in each wave, where there are several."""
         return in_each_wave([one.honest for one in self.waves or (self.agreement,)])
 

@@ -469,14 +469,15 @@ def examine(text: str | bytes, agreement: Agreement | None = None) -> Examinatio
     except (errors.BlurfitError, ValueError) as error:  # or numbers that have no canonical text
         return Examination(kind.CALLED, None, wrong=(str(error),))
     named, promise = found.agreement, found.guarantee
-    shown, wrong = [], []
+    shown: list[str] = []
+    wrong: list[str] = []
     if promise.private:
         shown.append(
             f"Its promise, {promise.numbers}, follows from the noise of the agreement that it "
             f"carries, {named.fingerprint}."
         )
     else:
-        wrong.append(promise.in_words)
+        wrong.append(str(promise.in_words))
     if agreement is not None and agreement.fingerprint != named.fingerprint:
         wrong.append(
             f"It belongs to another agreement: you gave {agreement.fingerprint}, and it carries "

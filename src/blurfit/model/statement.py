@@ -15,6 +15,7 @@ Where a caveat stands nothing is promised, and no rendering has a number of a pr
 
 """
 
+import json
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
@@ -32,15 +33,16 @@ from blurfit.schema.columns import Categorical, Numeric, Question
 from blurfit.schema.schema import title_of
 from blurfit.theory.gaussian import mu_of
 from blurfit.theory.moments import ModelGuarantee, at_most, variance_factor
+from blurfit.wording import Message, Series, join_messages
 
 Published = PublishedModel | PublishedMoments
 
 
 _IN_FRONT = ("epsilon", "delta", "neighbours", "models", "caveats", "seen_by")
-_SEEN_BY: dict[statement.SeenBy, str] = {
-    "nobody": "neither database, while both keep to the protocol",
-    "collector": "the database that collected, each of them blurred",
-    "holder": "whoever held the rows, all of them",
+_SEEN_BY: dict[statement.SeenBy, Message] = {
+    "nobody": Message("neither database, while both keep to the protocol"),
+    "collector": Message("the database that collected, each of them blurred"),
+    "holder": Message("whoever held the rows, all of them"),
 }
 
 
@@ -65,17 +67,16 @@ class Statement:
         language.
         """
         promise, about = model.guarantee, model.agreement.schema.about
-        required = "" if model.held else f" (at least {model.quorum_in_words} were required)"
         texts = about.title, about.purpose, about.organiser, about.contact
         known = zip(("Survey", "Purpose", "Asked by", "Contact"), texts, strict=True)
         told = promise.private
         return cls(
-            subject=f"{_subject(model, language)}, from {promise.counted}{required}.",
+            subject=_subject(model, language),
             asked_by=tuple(
                 (what, plain(text.in_language(language))) for what, text in known if text
             ),
             promise=promise,
-            claims=tuple(_claims(model)) if told else (("Nothing.", promise.in_words),),
+            claims=tuple(_claims(model)) if told else ((Message("Nothing."), promise.in_words),),
             assumed=tuple(_assumed(model)) if told else (),
             not_covered=tuple(_not_covered(model)) if told else (),
             facts=tuple(_facts(model, language)),
@@ -126,150 +127,225 @@ def as_html(
 # ---- what is published
 
 
-def _subject(model: Published, language: str | None) -> str:
-    if isinstance(model, PublishedModel):
-        kind = "classifier" if model.is_label else "model"
-        return f"A {kind} of **{plain(title_of(model.aim, language))}**"
-    agreement = model.agreement
-    names = [plain(title_of(one, language)) for one in agreement.schema.questions]
-    if agreement.wave is not None and agreement.is_later_wave:
-        return (
-            f"Blurred sums of wave {agreement.wave.number} of a plan, about **{', '.join(names)}**"
+def _subject(model: Published, language: str | None) -> Message:
+    counted, agreement = model.guarantee.counted, model.agreement
+    if not model.held:
+        counted = Message(
+            "{counted} (at least {quorum} were required)",
+            counted=counted,
+            quorum=model.quorum_in_words,
         )
-    return f"Blurred sums of all products of two of **{', '.join(names)}**"
+    if isinstance(model, PublishedModel):
+        target = plain(title_of(model.aim, language))
+        if model.is_label:
+            return Message(
+                "A classifier of **{target}**, from {counted}.", target=target, counted=counted
+            )
+        return Message("A model of **{target}**, from {counted}.", target=target, counted=counted)
+    names = Series(plain(title_of(one, language)) for one in agreement.schema.questions)
+    if agreement.wave is not None and agreement.is_later_wave:
+        return Message(
+            "Blurred sums of wave {number} of a plan, about **{names}**, from {counted}.",
+            number=agreement.wave.number,
+            names=names,
+            counted=counted,
+        )
+    return Message(
+        "Blurred sums of all products of two of **{names}**, from {counted}.",
+        names=names,
+        counted=counted,
+    )
 
 
 # ---- what is claimed
 
 
-def _claims(model: Published) -> Iterator[tuple[str, str]]:
+def _claims(model: Published) -> Iterator[tuple[Message, Message]]:
     promise, agreement, local = model.guarantee, model.agreement, model.local
     yield (
-        "Everyone who reads it.",
-        f"{promise.in_words}\n\n{_meaning(model)}\n{promise.condition}",
+        Message("Everyone who reads it."),
+        Message(
+            "{promise}\n\n{meaning}\n{condition}",
+            promise=promise.in_words,
+            meaning=_meaning(model),
+            condition=promise.condition,
+        ),
     )
     if model.held:
-        yield "Not from whoever held the rows.", statement.HOLDER
+        yield Message("Not from whoever held the rows."), statement.HOLDER
     elif agreement.databases:
         names = [plain(one.name) for one in agreement.databases]
         either = statement.either_in_words(agreement, names, model.honest_in_words)
-        yield "Either of the two databases alone.", either
-        yield f"{names[0]} and {names[1]} together.", statement.together_in_words(local)
+        yield Message("Either of the two databases alone."), either
+        both = Message("{first} and {second} together.", first=names[0], second=names[1])
+        yield both, statement.together_in_words(local)
     else:
         yield (
-            "The database that collected the submissions.",
-            f"One submission alone is at most μ = {at_most(local.mu)} Gaussian differentially "
-            "private (up to the grid on which its noise is drawn): "
-            f"ε = {at_most(local.epsilon)} at δ = {at_most(local.delta, 3)}, for any two records. "
-            f"**{statement.local_in_words(local)}**",
+            Message("The database that collected the submissions."),
+            Message(
+                "One submission alone is at most μ = {mu} Gaussian differentially private (up to "
+                "the grid on which its noise is drawn): ε = {epsilon} at δ = {delta}, for any two "
+                "records. **{learned}**",
+                **statement.bounds_of(local),
+                learned=statement.local_in_words(local),
+            ),
         )
-    has = "all rows that they have" if promise.unit == "person" else f"one {promise.unit}"
-    yield "The unit of privacy", f"is one person, with {has}. {_releases(promise)}"
+    yield (
+        Message("The unit of privacy"),
+        Message("{unit} {releases}", unit=_UNIT[promise.unit], releases=_releases(promise)),
+    )
     if agreement.wave is not None:
-        yield "Waves.", _waves(model, agreement.wave.plan)
+        yield Message("Waves."), _waves(model, agreement.wave.plan)
     elif model.origin[1] > 1:
         yield (
-            "All releases of the fit.",
-            f"The rows were read for {model.origin[1]} releases, one after the other, each in "
-            "terms that those before it taught. This promise is for all of them and this model "
-            f"together; each release names this fit, `{model.fingerprint}`, and states what it "
-            "keeps by itself.",
+            Message("All releases of the fit."),
+            Message(
+                "The rows were read for {releases} releases, one after the other, each in terms "
+                "that those before it taught. This promise is for all of them and this model "
+                "together; each release names this fit, `{fit}`, and states what it keeps by "
+                "itself.",
+                releases=model.origin[1],
+                fit=model.fingerprint,
+            ),
         )
 
 
-def _meaning(model: Published) -> str:
+_UNIT = {
+    "record": Message("is one person, with one record."),
+    "row": Message("is one person, with one row."),
+    "person": Message("is one person, with all rows that they have."),
+}
+
+
+def _meaning(model: Published) -> Message:
     """Return what (ε, δ) says: P(event) ≤ e^ε·P'(event) + δ; and how well one can guess."""
     promise = model.guarantee
     assert promise.epsilon is not None and promise.delta is not None  # noqa: PT018 - it is private
     if promise.epsilon > 20:
-        return "An ε as large as this gives no useful bound on what an attacker could infer."
+        return Message(
+            "An ε as large as this gives no useful bound on what an attacker could infer."
+        )
     mu = model.agreement.mu
     if model.agreement.wave is not None:  # no wave's μ is larger, whichever a person was in
         mu = mu_of(promise.epsilon, promise.delta)
     stated = ModelGuarantee(promise.epsilon, promise.delta, promise.neighbours, promise.releases)
     times = at_most(math.exp(promise.epsilon), 3)
     changed = statement.relation_in_words(promise.neighbours, diaries=model.agreement.diaries)
-    return (
-        f"If {changed}, any conclusion that somebody draws from it would be at most {times} times "
-        f"as likely as before, plus a probability of {at_most(promise.delta, 6)}. "
-        f"{statement.guesses_in_words(stated, mu, 'it')}"
+    return Message(
+        "If {changed}, any conclusion that somebody draws from it would be at most {times} times "
+        "as likely as before, plus a probability of {delta}. {guesses}",
+        changed=changed,
+        times=times,
+        delta=at_most(promise.delta, 6),
+        guesses=statement.guesses_in_words(stated, mu, Message("it")),
     )
 
 
-def _releases(promise: statement.Promise) -> str:
+def _releases(promise: statement.Promise) -> Message:
     if promise.releases == 1:
-        what = "One model" if promise.models == 1 else f"The {promise.models} models of the one fit"
-        return f"{what} may be published, once."
-    whence = "rows" if promise.seen_by == "holder" else "one final collection"
-    return (
-        f"What may be published from the {whence}: the blurred sums (the moments), and "
+        if promise.models == 1:
+            return Message("One model may be published, once.")
+        return Message(
+            "The {models} models of the one fit may be published, once.", models=promise.models
+        )
+    if promise.seen_by == "holder":
+        return Message(
+            "What may be published from the rows: the blurred sums (the moments), and any number "
+            "of models that are made from them, by anyone."
+        )
+    return Message(
+        "What may be published from the one final collection: the blurred sums (the moments), and "
         "any number of models that are made from them, by anyone."
     )
 
 
-def _waves(model: Published, plan: str) -> str:
+def _waves(model: Published, plan: str) -> Message:
     if model.held:  # nothing in a wave's own file tells whether others were of the same rows
-        return (
-            f"The rows were read for {model.origin[1]} releases, one after the other, under the "
-            f"plan or fit `{plan}`; what the next one asks for follows from published sums alone. "
-            "This promise is for one of them. Where every row is in all of them, as in a fit, they "
+        return Message(
+            "The rows were read for {releases} releases, one after the other, under the plan or "
+            "fit `{plan}`; what the next one asks for follows from published sums alone. This "
+            "promise is for one of them. Where every row is in all of them, as in a fit, they "
             "reveal more together than each by itself: what they keep in all is stated with the "
             "model that was learned from them. Only where each row is in one of them, by a rule "
             "that does not look at answers, does it hold for everything that is published under "
-            "the plan."
+            "the plan.",
+            releases=model.origin[1],
+            plan=plan,
         )
     waves = model.waves if isinstance(model, PublishedModel) else ()
     groups = [(one.quorum, one.honest) for one in waves]
     margin = statement.margin_in_words(groups or [(model.agreement.quorum, model.agreement.honest)])
-    least = ""
-    if isinstance(model, PublishedModel):
-        least = (
-            " What is said above of a single submission is of the group in which it protects least."
-        )
-    return (
-        f"Contributors were asked in groups, one after the other, under the plan `{plan}`. Each "
+    said = Message(
+        "Contributors were asked in groups, one after the other, under the plan `{plan}`. Each "
         "person is in one group, whose noise keeps all of this promise to them; so it holds for "
         "everything that is published of all groups together. Somebody who took part in two groups "
-        f"would have less: √2 times the μ. {margin} "
-        f"{statement.LOT_IN_WORDS[model.agreement.admission]} Each group is released "
-        "once, and what the next one is asked for is announced before it "
-        f"begins.{least}"
+        "would have less: √2 times the μ. {margin} {lot} Each group is released once, and what the "
+        "next one is asked for is announced before it begins.",
+        plan=plan,
+        margin=margin,
+        lot=statement.LOT_IN_WORDS[model.agreement.admission],
     )
+    if not isinstance(model, PublishedModel):
+        return said
+    least = Message(
+        "What is said above of a single submission is of the group in which it protects least."
+    )
+    return join_messages([said, least])
 
 
 # ---- what is assumed
 
 _WHOSE = {
-    "row": "Each row is another person's.",
-    "person": "It is known whose row is whose, and every row of a person counts as theirs.",
+    "row": Message("Each row is another person's."),
+    "person": Message(
+        "It is known whose row is whose, and every row of a person counts as theirs."
+    ),
 }
 
 
-def _assumed(model: Published) -> Iterator[str]:
+def _assumed(model: Published) -> Iterator[Message]:
     agreement, held = model.agreement, model.held
     yield _premise(model)
     yield _release_assumption(model.guarantee)
-    yield f"The number of {_counted(model)} is public, and did not depend on their answers."
+    yield _COUNTED[_counted(model)]
     names = [plain(one.name) for one in agreement.databases]
     if agreement.wave is not None and len(agreement.wave.people) > 1 and not held:
         # nobody computes a map again, and its last digits would have room for anything
-        told = "is the database's word: a map that was made of submissions would tell of them"
         if names:
-            told = (
-                f"is {names[0]}'s word: all that it could have put there instead are masked "
-                f"shares, which tell something to {names[1]} alone"
+            yield Message(
+                "What each later group was asked for (its map) was made of published sums alone. "
+                "Nobody can check that; it is {first}'s word: all that it could have put there "
+                "instead are masked shares, which tell something to {second} alone.",
+                first=names[0],
+                second=names[1],
             )
-        yield (
-            "What each later group was asked for (its map) was made of published sums alone. "
-            f"Nobody can check that; it {told}."
-        )
-    if names:
-        word = "add the noise agreed on" if agreement.database_noise else "invent no contributors"
-        yield (
+        else:
+            yield Message(
+                "What each later group was asked for (its map) was made of published sums alone. "
+                "Nobody can check that; it is the database's word: a map that was made of "
+                "submissions would tell of them."
+            )
+    if names and agreement.database_noise:
+        yield Message(
             "Against either database: the two are in different hands, do not put their shares "
             "together, follow the protocol (each sums over one set of contributors, once), and "
-            f"{word}."
+            "add the noise agreed on."
         )
+    elif names:
+        yield Message(
+            "Against either database: the two are in different hands, do not put their shares "
+            "together, follow the protocol (each sums over one set of contributors, once), and "
+            "invent no contributors."
+        )
+
+
+_COUNTED = {
+    "submissions": Message(
+        "The number of submissions is public, and did not depend on their answers."
+    ),
+    "people": Message("The number of people is public, and did not depend on their answers."),
+    "rows": Message("The number of rows is public, and did not depend on their answers."),
+}
 
 
 def _counted(model: Published) -> str:
@@ -278,66 +354,85 @@ def _counted(model: Published) -> str:
     return "people" if model.agreement.diaries else "rows"
 
 
-def _premise(model: Published) -> str:
+def _premise(model: Published) -> Message:
     least = model.honest_in_words
     if model.held:
-        return (
+        return Message(
             "Whoever held the rows is honest: the noise agreed on was added, once, and is told to "
-            f"nobody. {_WHOSE[model.guarantee.unit]} Bounds, names, levels and classes of the "
-            "columns are public, and were not read from the rows."
+            "nobody. {whose} Bounds, names, levels and classes of the columns are public, and were "
+            "not read from the rows.",
+            whose=_WHOSE[model.guarantee.unit],
+        )
+    if model.agreement.database_noise and model.agreement.databases:
+        return Message(
+            "One of the two databases was honest: it added the noise agreed on to the sums, once, "
+            "and published nothing else of them; or else at least {least} of the contributors were "
+            "honest. Each person contributed once.",
+            least=least,
         )
     if model.agreement.database_noise:
-        who = "One of the two databases" if model.agreement.databases else "The database"
-        return (
-            f"{who} was honest: it added the noise agreed on to the sums, once, and published "
-            f"nothing else of them; or else at least {least} of the contributors were honest. "
-            "Each person contributed once."
+        return Message(
+            "The database was honest: it added the noise agreed on to the sums, once, and "
+            "published nothing else of them; or else at least {least} of the contributors were "
+            "honest. Each person contributed once.",
+            least=least,
         )
     if model.admission == "invited":
-        return (
-            f"At least {least} of the contributors were honest: they added the noise agreed on, "
+        return Message(
+            "At least {least} of the contributors were honest: they added the noise agreed on, "
             "and do not tell it to anyone. Each person contributed once. Invitations are there "
-            "for both: that each went to one real person is the organiser's word."
+            "for both: that each went to one real person is the organiser's word.",
+            least=least,
         )
-    return (
-        f"At least {least} of the submissions were honest people's, one of each, with the "
-        "noise agreed on, which they do not tell anyone. **The collection was open to anyone: "
-        "nobody can check this.**"
+    return Message(
+        "At least {least} of the submissions were honest people's, one of each, with the noise "
+        "agreed on, which they do not tell anyone. **The collection was open to anyone: nobody can "
+        "check this.**",
+        least=least,
     )
 
 
-def _release_assumption(promise: statement.Promise) -> str:
-    held = promise.seen_by == "holder"
-    what = "rows" if held else "submissions"
-    copies = "" if held else " Copies of the submissions are enough to break this."
-    if promise.releases == 1:
-        besides = "else" if promise.models == 1 else f"but the {promise.models} models of the fit"
-        second = "second fit" if held else "second model"
-        return (
-            f"Nothing {besides} is ever published from the same {what}, or from some of them: no "
-            f"{second}, no sums.{copies}"
+def _release_assumption(promise: statement.Promise) -> Message:
+    if promise.seen_by != "holder":
+        return Message(
+            "The blurred sums of these submissions may be published too: whatever follows from "
+            "them is covered. Sums over other people, with some of the same submissions, never "
+            "are. Copies of the submissions are enough to break this."
         )
-    other = "Anything else that is made from some of the same rows, by a second fit say, is not."
-    if not held:
-        other = "Sums over other people, with some of the same submissions, never are."
-    return (
-        f"The blurred sums of these {what} may be published too: whatever follows from them is "
-        f"covered. {other}{copies}"
+    if promise.releases != 1:
+        return Message(
+            "The blurred sums of these rows may be published too: whatever follows from them is "
+            "covered. Anything else that is made from some of the same rows, by a second fit say, "
+            "is not."
+        )
+    if promise.models == 1:
+        return Message(
+            "Nothing else is ever published from the same rows, or from some of them: no second "
+            "fit, no sums."
+        )
+    return Message(
+        "Nothing but the {models} models of the fit is ever published from the same rows, or from "
+        "some of them: no second fit, no sums.",
+        models=promise.models,
     )
 
 
 # ---- what is not covered
 
 
-def _not_covered(model: Published) -> Iterator[str]:
+def _not_covered(model: Published) -> Iterator[Message]:
     if model.held:
-        yield "Whatever else is done with the rows by whoever held them."
-        yield "That some rows were refused (a missing value, an unknown label)."
+        yield Message("Whatever else is done with the rows by whoever held them.")
+        yield Message("That some rows were refused (a missing value, an unknown label).")
     else:
         yield lies_in_words(model)
-        yield "Who took part, when, and from which address (timing and traffic)."
-        yield "Whoever blurred the records of others (a clinic, an interviewer) has seen them."
-    yield "What the model says about people in general: it may be true of someone who is not in it."
+        yield Message("Who took part, when, and from which address (timing and traffic).")
+        yield Message(
+            "Whoever blurred the records of others (a clinic, an interviewer) has seen them."
+        )
+    yield Message(
+        "What the model says about people in general: it may be true of someone who is not in it."
+    )
 
 
 # ---- facts
@@ -346,64 +441,75 @@ def _not_covered(model: Published) -> Iterator[str]:
 def _facts(model: Published, language: str | None) -> Iterator[tuple[str, str]]:
     """Return the rows of the table: numbers of the promise only where there is one."""
     promise, agreement = model.guarantee, model.agreement
-    noise = ", a Gaussian mechanism with discrete noise" if promise.private else ""
-    yield "mechanism", f"moment perturbation{noise}"
+    mechanism = Message("moment perturbation")
+    if promise.private:
+        mechanism = Message("moment perturbation, a Gaussian mechanism with discrete noise")
+    yield "mechanism", mechanism
     if not model.held:
-        where = " of the last wave" if _in_waves(model) else ""
-        yield f"sent by each person{where}", f"{agreement.width:,} blurred numbers"
-    for name, words in statement.coded_in_words(agreement).items():
-        yield name, plain(words)
+        sent = "sent by each person of the last wave" if _in_waves(model) else "sent by each person"
+        yield sent, Message("{width:,} blurred numbers", width=agreement.width)
+    yield from statement.coded_in_words(agreement, plain).items()
     if agreement.weights is not None:
         called = {one.name: title_of(one, language) for one in agreement.schema.questions}
         weights = agreement.weights.to_dict(agreement.questions).items()
-        listed = (f"{plain(called.get(name, name))} {weight:.4g}" for name, weight in weights)
-        yield "public weights", ", ".join(listed)
+        listed = [
+            Message("{name} {weight:.4g}", name=plain(called.get(name, name)), weight=weight)
+            for name, weight in weights
+        ]
+        yield "public weights", join_messages(listed, ", ")
         yield "may be predicted", ", ".join(plain(called[name]) for name in agreement.targets)
     if promise.private:
         yield "what is published", promise.numbers
-        yield "neighbours", promise.neighbours
+        yield "neighbours", Message(promise.neighbours)
     if (local := promise.local) is not None:
-        kept = f"ε = {at_most(local.epsilon)} at δ = {at_most(local.delta, 3)}"
         who = "both shares together" if agreement.databases else "one submission"
-        yield who, f"μ = {at_most(local.mu)}, {kept}"
+        kept = statement.bounds_of(local)
+        yield who, Message("μ = {mu}, ε = {epsilon} at δ = {delta}", **kept)
     yield "who could see a record", _SEEN_BY[promise.seen_by]
     if model.held:
         yield "count", promise.counted
     else:
-        yield "quorum, count", f"{model.quorum_in_words}, {model.count:,}"
-        yield "admission", str(model.admission)
+        quorum = model.quorum_in_words
+        yield "quorum, count", Message("{quorum}, {count:,}", quorum=quorum, count=model.count)
+        yield "admission", Message(str(model.admission))
     if draws := agreement.database_draws:
-        whose = "of each database itself" if draws > 1 else "of the database itself"
-        whose = "of whoever learned it" if model.held else whose
+        whose = "noise of each database itself" if draws > 1 else "noise of the database itself"
+        whose = "noise of whoever learned it" if model.held else whose
         factor = variance_factor(agreement.honest, model.count, draws)
-        yield f"noise {whose}", f"once; the variance is {factor:.3g} times as large"
+        yield whose, Message("once; the variance is {factor:.3g} times as large", factor=factor)
     if agreement.proofs:
         yield "proofs", proved_in_words(agreement)
     yield "agreement", f"`{model.fingerprint}`"
     yield "software", model.software
 
 
-def lies_in_words(model: Published) -> str:
+def lies_in_words(model: Published) -> Message:
     """Return what is not covered: what a dishonest contributor could have done."""
     agreement = model.agreement
     if not agreement.databases:
-        limit = (
+        limit = Message(
             "A submission that was longer than honest ones are was refused; within that, anything "
             "goes."
         )
     elif agreement.proofs:
-        limit = (
+        limit = Message(
             "Each contributor has proved to the two databases that what they sent is no longer "
             "than an honest submission; within that, anything goes."
         )
-    else:
-        waves = ": there are none in waves" if agreement.wave is not None else ""
-        limit = (
-            "Nobody could measure what was shared between the two databases without proofs"
-            f"{waves}. One liar is enough to move the model by any amount."
+    elif agreement.wave is not None:
+        limit = Message(
+            "Nobody could measure what was shared between the two databases without proofs: there "
+            "are none in waves. One liar is enough to move the model by any amount."
         )
-    doubt = f" **{model.doubt}**" if isinstance(model, PublishedModel) and model.doubt else ""
-    return f"Contributors who lie to distort the model (poisoning). {limit}{doubt}"
+    else:
+        limit = Message(
+            "Nobody could measure what was shared between the two databases without proofs. One "
+            "liar is enough to move the model by any amount."
+        )
+    said = [Message("Contributors who lie to distort the model (poisoning)."), limit]
+    if isinstance(model, PublishedModel) and model.doubt:
+        said.append(Message("**{doubt}**", doubt=model.doubt))
+    return join_messages(said)
 
 
 # ---- for hubs and registries
@@ -460,7 +566,9 @@ among them: whoever publishes it should add that.
 
 
 def _dumped(entry: dict[str, Any]) -> str:
-    return str(optional("yaml").safe_dump(entry, sort_keys=False, allow_unicode=True, width=100))
+    plain_entry = json.loads(json.dumps(entry))  # messages as texts
+    dump = optional("yaml").safe_dump
+    return str(dump(plain_entry, sort_keys=False, allow_unicode=True, width=100))
 
 
 def _feature(one: Question) -> str:

@@ -54,7 +54,7 @@ from blurfit.schema.columns import NOT_SAID, Categorical, Numeric, Question, is_
 from blurfit.schema.derived import Bands, Cross, Curve, Poly, Product
 from blurfit.schema.schema import Schema, units
 from blurfit.schema.table import listed
-from blurfit.wording import Series
+from blurfit.wording import Message, Series
 
 if TYPE_CHECKING:
     from blurfit.agreement.agreement import Agreement
@@ -123,7 +123,7 @@ class Answers:
             "rows": [dict(zip(columns, row, strict=True)) for row in zip(*told, strict=True)],
             "confidence": self.confidence,
             "test": None if self.hypothesis is None else asdict(self.hypothesis),
-            "assumes": list(self.assumes),
+            "assumes": list(map(str, self.assumes)),
             "promise": self.promise,
         }
 
@@ -258,10 +258,14 @@ def save_frame(frame: Any, path: str | Path, notes: Sequence[str] = ()) -> None:
 NOT_PEOPLE = "Drawn from a release, nobody is in them: no standard errors from these rows."
 Shares = Literal["counts", "total", "row", "column"]
 NO_POWER = "The noise is most of the test's spread, so it could hardly have found anything."
-POOLED = "Errors of means take the same spread within every level, as an analysis of variance does."
-BOUNDED = "Errors of means allow for the largest spread that each mean leaves possible."
-EVEN = "Within a band people are taken as evenly spread; intervals allow for what that can be off."
-LINEAR = (
+POOLED = Message(
+    "Errors of means take the same spread within every level, as an analysis of variance does."
+)
+BOUNDED = Message("Errors of means allow for the largest spread that each mean leaves possible.")
+EVEN = Message(
+    "Within a band people are taken as evenly spread; intervals allow for what that can be off."
+)
+LINEAR = Message(
     "The population's mean assumes that the mean of the answer is linear in what is weighted by."
 )
 
@@ -327,7 +331,9 @@ class Asked:
                 parts.append(tables.shares(tables.counts(sums, levels)))
         title = "Every question: means, and shares of levels"
         notes = (
-            (f"The noise hides how many people answered: {', '.join(hidden)}.",) if hidden else ()
+            (Message("The noise hides how many people answered: {hidden}.", hidden=Series(hidden)),)
+            if hidden
+            else ()
         )
         return self.answers(
             title,
@@ -377,7 +383,9 @@ class Asked:
             return self.answers(title, ("question",), [name], found, confidence, limits=limits)
         told = zip(levels.names, found.values, strict=True)
         if hidden := [level for level, value in told if np.isnan(value)]:
-            notes.append(f"The noise hides how many there are of: {', '.join(hidden)}.")
+            notes.append(
+                Message("The noise hides how many there are of: {hidden}.", hidden=Series(hidden))
+            )
         test = None
         if len(levels) - len(hidden) > 1:
             freedom = sums.count - len(levels)

@@ -26,6 +26,7 @@ public facts and never from records; silent people count and are blurred like al
 
 import math
 import re
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal
@@ -251,6 +252,18 @@ def _line(what: str, text: Any) -> str:
     return line
 
 
+def seen_as(name: str) -> str:
+    r"""Return what people see of a name: in Unicode's form NFC, without invisible characters.
+
+    >>> seen_as("cafe\u0301\u200b") == seen_as("caf\u00e9")
+    True
+    """
+    if name.isascii():
+        return name
+    shown = (letter for letter in name if unicodedata.category(letter) != "Cf")
+    return unicodedata.normalize("NFC", "".join(shown))
+
+
 def refuse_harmful(what: str, text: str) -> None:
     """Refuse characters that hide or reorder what is read, or break a line, in texts and names."""
     if harmful := _HARMFUL.search(text):
@@ -391,8 +404,6 @@ class Numeric(_Column):
     def inside(self, values: AnyArray) -> FloatArray:
         """Return the values, all of them within the bounds."""
         v = numbers(self.name, values)
-        if self.lower <= v.min() and v.max() <= self.upper:
-            return v
         if self.outside == "refuse":
             refuse_first(
                 self.name,
@@ -555,7 +566,7 @@ class Categorical(_Column):
         assign(self, name=as_text(name=self.name))
         is_list = isinstance(self.levels, Sequence) and not isinstance(self.levels, str | bytes)
         levels = tuple(map(_as_level, self.levels if is_list else ()))
-        if len(levels) < 2 or len(set(levels)) < len(levels):
+        if len(levels) < 2 or len(set(map(seen_as, levels))) < len(levels):
             raise InvalidValueError(
                 "Expected levels={levels!r} of {name!r} to be a list of at least two "
                 "words, each of them once.",

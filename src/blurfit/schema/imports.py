@@ -37,7 +37,7 @@ from blurfit.schema.columns import (
     Wording,
 )
 from blurfit.schema.schema import Schema
-from blurfit.schema.table_files import lines_of, separator_of
+from blurfit.schema.table_files import UTF8, lines_of, separator_of
 from blurfit.wording import Message, Series, join_messages
 
 OWN = "blurfit"
@@ -151,9 +151,9 @@ class TableGlance:
     gaps: frozenset[str]  # columns in which something is missing
 
     @classmethod
-    def at(cls, path: Path) -> "TableGlance":
+    def at(cls, path: Path, encoding: str = UTF8) -> "TableGlance":
         """Look at the first rows of a table in a CSV file, a workbook or a Parquet file."""
-        columns = _first_rows(path)
+        columns = _first_rows(path, encoding)
         kinds: dict[str, Any] = {}
         choices: dict[str, list[str]] = {}
         for name, cells in columns.items():
@@ -182,7 +182,7 @@ def _is_identifier(name: str, words: set[str], rows: int) -> bool:
     return max(numbers) - min(numbers) < rows or _NAMES_PEOPLE.search(name) is not None
 
 
-def _first_rows(path: Path) -> dict[str, list[Any]]:
+def _first_rows(path: Path, encoding: str) -> dict[str, list[Any]]:
     if path.suffix.lower() == ".parquet":
         parquet = optional("pyarrow.parquet")
         try:
@@ -199,7 +199,7 @@ def _first_rows(path: Path) -> dict[str, list[Any]]:
         return {
             name: ["" if cell is None else cell for cell in cells] for name, cells in found.items()
         }
-    with lines_of(path, separator_of(path, len)) as lines:
+    with lines_of(path, separator_of(path, len, encoding), encoding) as lines:
         heading = [str(name) for name in next(lines, ())]
         _refuse_if_wide(path, len(heading))
         rows = list(islice(lines, _ROWS_SEEN))

@@ -63,6 +63,7 @@ from blurfit.schema.columns import (
     assign,
     column_from_dict,
     is_unsaid,
+    seen_as,
 )
 from blurfit.schema.table import Table, listed, read, refuse_keys
 from blurfit.theory.forms import ColumnKind, JointColumn, JointForm
@@ -202,9 +203,11 @@ class Schema:
                 listed=listed(wrong),
                 target_name=self.target.name,
             )
-        names = Counter([INTERCEPT, *all_names, *(one.name for one in self.sources)])
+        named = [INTERCEPT, *all_names, *(one.name for one in self.sources)]
+        names = Counter(map(seen_as, named))  # two that look alike are one to people
         encoded = self.questions if isinstance(self.target, Categorical) else self.features
-        columns = Counter([INTERCEPT, *(column for one in encoded for column in one.columns)])
+        called = [INTERCEPT, *(column for one in encoded for column in one.columns)]
+        columns = Counter(map(seen_as, called))
         if repeated := [name for name, count in (names | columns).items() if count > 1]:
             raise InvalidValueError(
                 "Expected each name once among features, their levels, target and {intercept!r}, "

@@ -36,6 +36,7 @@ from blurfit.wording import Series
 
 WORKBOOKS = (".xlsx", ".xlsm")
 SEPARATORS = ",;\t|"
+UTF8 = "utf-8-sig"  # with or without a byte-order mark
 _ROWS_AT_ONCE = 10_000
 _MOST_BYTES = 2**28  # that a workbook of people may unpack to
 _FIRST_ROW = 2  # below the heading, as spreadsheets count
@@ -58,6 +59,7 @@ class TableFile:
     schema: Schema
     only: tuple[str, ...] | None = None
     person: str | None = None  # the column that says whose row it is, where a person has several
+    encoding: str = UTF8  # of a CSV file, by Python's name
 
     def __post_init__(self) -> None:
         if not self.path.is_file():
@@ -81,7 +83,7 @@ class TableFile:
         if self.path.suffix.lower() == ".parquet":
             yield from self._parquet(rows, skip)
             return
-        with lines_of(self.path, self._separator) as lines:
+        with lines_of(self.path, self._separator, self.encoding) as lines:
             heading = list(next(lines, ()))
             self._require(heading)
             places = [heading.index(name) for name in self.names]
@@ -133,7 +135,8 @@ class TableFile:
     @cached_property
     def _separator(self) -> str:
         """What separates columns: with it, most of the names are in the heading."""
-        return separator_of(self.path, lambda heading: len(set(heading) & set(self.names)))
+        names = set(self.names)
+        return separator_of(self.path, lambda one: len(set(one) & names), self.encoding)
 
     @cached_property
     def _decimal_comma(self) -> bool:
@@ -144,7 +147,7 @@ class TableFile:
         words = Binary | Categorical | None
         numeric = [name for name in self.names if not isinstance(kinds.get(name), words)]
         grouped = plain = False
-        with lines_of(self.path, self._separator) as lines:
+        with lines_of(self.path, self._separator, self.encoding) as lines:
             heading = list(next(lines, ()))
             places = [heading.index(name) for name in numeric if name in heading]
             for line in lines:
@@ -238,7 +241,7 @@ class TableFile:
 
 
 @contextmanager
-def lines_of(path: Path, separator: str) -> Iterator[Iterator[Row]]:
+def lines_of(path: Path, separator: str, encoding: str = UTF8) -> Iterator[Iterator[Row]]:
     """Open a CSV file or a workbook, and yield its rows, blank ones left out: the heading first."""
     if path.suffix.lower() in WORKBOOKS:
         with workbook(path, _MOST_BYTES) as book:
@@ -246,31 +249,39 @@ def lines_of(path: Path, separator: str) -> Iterator[Iterator[Row]]:
             cells = ([_plain(cell) for cell in row] for row in rows)
             yield (row for row in cells if any(cell != "" for cell in row))
         return
-    with _opened(path) as file:
+    with _opened(path, encoding) as file:
         yield (line for line in csv.reader(file, delimiter=separator) if line)
 
 
-def separator_of(path: Path, worth: Callable[[list[str]], int]) -> str:
+def separator_of(path: Path, worth: Callable[[list[str]], int], encoding: str = UTF8) -> str:
     """Return what separates a file's columns: with it, the heading is worth most."""
     if path.suffix.lower() in WORKBOOKS:
         return ","
-    with _opened(path) as file:
+    with _opened(path, encoding) as file:
         first = next((line for line in file if line.strip()), "")
         read = {one: next(csv.reader([first], delimiter=one), []) for one in SEPARATORS}
     return max(read, key=lambda one: worth([word.strip() for word in read[one]]))
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[TextIO]:
+def _opened(path: Path, encoding: str) -> Iterator[TextIO]:
     """Open a text, which may be compressed; refuse what is none."""
+    try:
+        "".encode(encoding)
+    except (LookupError, ValueError):
+        raise InvalidValueError(
+            "`encoding` must name an encoding of texts, such as cp1252, got {encoding!r}.",
+            encoding=encoding,
+        ) from None
     packed = path.suffix.lower() == ".gz"
     try:
-        with (gzip.open if packed else open)(path, "rt", newline="", encoding="utf-8-sig") as file:
+        with (gzip.open if packed else open)(path, "rt", newline="", encoding=encoding) as file:
             yield file
     except (csv.Error, UnicodeError, gzip.BadGzipFile, EOFError):
         raise InvalidValueError(
             "Expected {path!r} to be a CSV file in UTF-8, an Excel workbook (.xlsx) or a "
-            "Parquet file (.parquet). Spreadsheets save the first as “CSV UTF-8”.",
+            "Parquet file (.parquet). Spreadsheets save the first as “CSV UTF-8”; of older ones, "
+            "`init`, `contribute` and `predict` take the encoding, often `--encoding cp1252`.",
             path=str(path),
         ) from None
 

@@ -39,7 +39,14 @@ import numpy.typing as npt
 
 from blurfit.data import FloatArray, fixed
 from blurfit.errors import InvalidValueError, one_of, positive, whole
-from blurfit.theory.maps import GaugeMap, NewtonMap, PoissonNewton, ResidualMap, WaveMap
+from blurfit.theory.maps import (
+    GaugeMap,
+    NewtonMap,
+    PoissonNewton,
+    ResidualMap,
+    WaveMap,
+    sizes,
+)
 from blurfit.theory.moments import Neighbours, Reach, sensitivity
 
 IndexArray = npt.NDArray[np.intp]
@@ -429,13 +436,48 @@ class WaveForm(Form):
             p = z[:, -1] @ z[:, :-1] / (len(z) * self.chart.target_weight)
         return self.take(matrix, linear, np.outer(p, p) if self.chart.robust else None)
 
-    def sums(self, values: FloatArray) -> FloatArray:
-        """Σ of `products` over rows, as products of matrices: for whoever has all rows at hand."""
-        features, target = self._parts(values)
+    def sums(
+        self,
+        v: FloatArray,
+        target: FloatArray,
+        weights: FloatArray | None = None,
+        people: FloatArray | None = None,
+    ) -> FloatArray:
+        """Sum `products` over rows, as products of matrices: for whoever has all rows at hand.
+
+        With weights each row is computed alone: its features depend on no other row, and not on
+        its place.
+
+        Args:
+            v: (n, k) finite encoded columns, without the target.
+            target: (n,) encoded targets.
+            weights: (n,) what each row counts, if not 1: 1/m if its person has m rows. Then no
+                squares are summed, which are of persons.
+            people: (2, n), for each row the root mean squares of `sizes` over its person's rows; a
+                residual map cuts these together.
+        """
+        rows = self._read(v, target)
         if isinstance(self.chart, ResidualMap):
-            matrix, squares = self.chart.sums(features, target)
+            matrix, squares = self.chart.sums(*rows, weights, people)
             return self.take(matrix, squares=squares)
-        return self.take(*self.chart.sums(features, target))
+        return self.take(*self.chart.sums(*rows, weights))
+
+    def sizes(self, v: FloatArray, target: FloatArray) -> FloatArray:
+        """‖f‖/√p and |g| of each row, computed alone: (2, n) of (n, k) and (n,)."""
+        assert not isinstance(self.chart, NewtonMap)
+        return sizes(self.chart.whitening, self.chart.scale, *self._read(v, target))
+
+    def slopes(
+        self, v: FloatArray, target: FloatArray, people: FloatArray | None = None
+    ) -> FloatArray:
+        """g·x of each row, computed alone, whose means over a person's rows are squared; the
+        arguments are those of `sums`.
+        """
+        rows = self._read(v, target)
+        if isinstance(self.chart, ResidualMap):
+            return self.chart.slopes(self.chart.columns(*rows, people))
+        x, g, _ = self.chart.columns(*rows, alone=True)
+        return x * g
 
     def take(
         self,
@@ -476,11 +518,16 @@ class WaveForm(Form):
         return slice(self.width - len(self._squared[0]), None)
 
     def _parts(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Split columns as `_read` reads them, the target's last."""
+        return self._read(values[..., :-1], values[..., -1])
+
+    def _read(self, v: FloatArray, target: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the features and the target as the map reads them: counts as they were given."""
-        target = values[..., -1]
         if isinstance(self.chart, NewtonMap) and isinstance(self.chart.loss, PoissonNewton):
             target = (target + 1) / 2 * self.chart.loss.count_bound
-        return values[..., list(self.kept)], target
+        if self.kept == tuple(range(v.shape[-1])):
+            return v, target
+        return v[..., list(self.kept)], target
 
     @property
     def _rows(self) -> int:
@@ -532,12 +579,22 @@ class GaugeForm(WaveForm):
         found[[int(one) for one in self.chart.places(*self._parts(values), together=True)]] = 1.0
         return found
 
-    def sums(self, values: FloatArray) -> FloatArray:
-        """How many records are in each bin."""
-        found = np.zeros(self.chart.width)
-        for places in self.chart.places(*self._parts(values)):
-            found += np.bincount(places, minlength=self.chart.width)
-        return found
+    def sums(
+        self,
+        v: FloatArray,
+        target: FloatArray,
+        weights: FloatArray | None = None,
+        people: FloatArray | None = None,
+    ) -> FloatArray:
+        """Count the rows (n, k) in each bin."""
+        assert weights is None
+        assert people is None
+        return self.count(self.sizes(v, target))
+
+    def count(self, sizes: FloatArray) -> FloatArray:
+        """Count rows, or people, in each bin, by their `sizes` (2, n)."""
+        each = [np.bincount(bins, minlength=self.width) for bins in self.chart.bins(*sizes)]
+        return np.asarray(np.sum(each, axis=0), dtype=np.float64)
 
     def matrix(self, sums: Sequence[float] | FloatArray, count: int) -> FloatArray:
         """The counts as they are: (1, width)."""

@@ -291,6 +291,34 @@ class Whitening:
             t = np.asarray(v, dtype=np.float64) @ self.coefficients + self.intercept
         return np.asarray(np.clip(np.nan_to_num(t), -LARGEST_SCORE, LARGEST_SCORE))
 
+    def columns(self, v: FloatArray, *, alone: bool = False) -> tuple[FloatArray, FloatArray]:
+        """Compute features and scores of many rows, in columns.
+
+        Args:
+            v: (n, p) finite numbers.
+            alone: whether each row is computed by itself, in an order of its own and element by
+                element, so that no bit depends on other rows or on its place among them. A product
+                of matrices may round a row by its place.
+
+        Returns:
+            f (p, n), and t (n,) clipped to ±500.
+        """
+        if alone:
+            x = np.array(v.T, order="C")
+            f, t = np.zeros(x.shape), np.full(len(v), self.intercept)
+            products = np.empty(x.shape)
+            for place, (column, centre) in enumerate(zip(x, self.mean, strict=True)):
+                t += self.coefficients[place] * column
+                column -= centre
+                np.multiply(self.matrix[place:, place, None], column, out=products[place:])
+                f[place:] += products[place:]
+        else:  # `np.dot` lets other threads run, unlike `@`
+            f = np.dot(self.matrix, v.T)
+            f -= (self.matrix @ self.mean)[:, None]
+            t = np.dot(v, self.coefficients)
+            t += self.intercept
+        return f, np.clip(t, -LARGEST_SCORE, LARGEST_SCORE, out=t)
+
     def to_dict(self) -> dict[str, Any]:
         """Write it as part of an agreement: W row by row, up to its diagonal."""
         matrix = self.matrix
@@ -353,6 +381,26 @@ def _scaled(x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     largest = np.abs(x).max(axis=-1, keepdims=True, initial=0.0)
     w = x / np.where(largest > 0, largest, 1.0)
     return largest, w, np.sqrt(np.einsum("...i,...i->...", w, w))[..., None]
+
+
+def sizes(white: Whitening, scale: float, v: ArrayLike, y: ArrayLike) -> FloatArray:
+    """‖f‖/√p and |y − t|/scale of each record, whatever it holds: (2, …).
+
+    Each record is computed alone, element by element: where a number decides in which bin a record
+    is counted, its last bit must not depend on other records.
+    """
+    rows, targets = np.asarray(v, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    with np.errstate(all="ignore"):
+        f, t = white.columns(rows.reshape(-1, white.dimension), alone=True)
+        error = np.abs(targets.reshape(-1) - np.nan_to_num(t)) / scale
+    f = np.where(np.isfinite(f).all(axis=0), f, 0.0)
+    largest = np.abs(f).max(axis=0)
+    divisor, squares = np.where(largest > 0, largest, 1.0), np.zeros(len(largest))
+    for feature in f:
+        squares += (feature / divisor) ** 2
+    with np.errstate(over="ignore"):
+        length = largest * (np.sqrt(squares) / math.sqrt(white.dimension))
+    return np.stack([length, np.where(np.isnan(error), 0.0, error)]).reshape(2, *targets.shape)
 
 
 def numbers(most: float, **named: ArrayLike) -> FloatArray:
@@ -500,11 +548,53 @@ class ResidualMap(PublicMap):
         z[..., -1] = self.target_weight * g
         return z
 
-    def sums(self, v: ArrayLike, y: ArrayLike) -> tuple[FloatArray, FloatArray | None]:
-        """(Σzzᵀ, Σg²xxᵀ) of many; the last only if it is sent."""
-        z = self.vectors(v, y)
-        x, square = z[:, :-1], (z[:, -1] / self.target_weight) ** 2
-        return z.T @ z, (x * square[:, None]).T @ x if self.robust else None
+    def columns(self, v: FloatArray, y: FloatArray, people: FloatArray | None = None) -> FloatArray:
+        """z of many rows, in columns: (p + 2, n).
+
+        Args:
+            v: (n, p) finite numbers.
+            y: (n,) targets, finite.
+            people: (2, n), for each row the root mean squares of `sizes` over all rows of its
+                person, by which these are cut together. Each row is then computed alone.
+        """
+        f, t = self.whitening.columns(v, alone=people is not None)
+        g = (y - t) / self.scale
+        reach = self.spread(self.radius)
+        if people is None:
+            length = np.sqrt(np.einsum("ij,ij->j", f, f))
+        else:
+            length = people[0] * math.sqrt(self.whitening.dimension)
+        weight = reach / np.maximum(length, reach)
+        g *= weight
+        if people is None:
+            np.clip(g, -self.bound, self.bound, out=g)
+        else:
+            g *= self.bound / np.maximum(self.bound, weight * people[1])
+        z = np.empty((len(f) + 2, len(v)))
+        np.multiply(weight, self.constant, out=z[0])
+        np.multiply(f, weight * self.feature_scale, out=z[1:-1])
+        np.multiply(g, self.target_scale, out=z[-1])
+        return z
+
+    def sums(
+        self,
+        v: FloatArray,
+        y: FloatArray,
+        weights: FloatArray | None = None,
+        people: FloatArray | None = None,
+    ) -> tuple[FloatArray, FloatArray | None]:
+        """(Σzzᵀ, Σg²xxᵀ) of many finite rows (n, p), the last only if it is sent; with weights (n,)
+        each row counts so much, without its square. `people` is that of `columns`.
+        """
+        z = self.columns(v, y, people)
+        squares = self.slopes(z) if self.robust and weights is None else None
+        if weights is not None:
+            z *= np.sqrt(weights)
+        return np.dot(z, z.T), None if squares is None else np.dot(squares, squares.T)
+
+    def slopes(self, z: FloatArray) -> FloatArray:
+        """g·x of rows (p + 2, n) as `columns` gives them: (p + 1, n)."""
+        return np.asarray(z[:-1] * (z[-1] / self.target_weight))
 
     @property
     def weights(self) -> list[float]:
@@ -568,13 +658,40 @@ class NewtonMap(PublicMap):
         g, h = self.loss.slopes(self.whitening.score(v), y)
         return into_ball(x, 1.0), g / np.maximum(1.0, length), h
 
+    def columns(
+        self, v: FloatArray, y: FloatArray, *, alone: bool = False
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """x (p + 1, n) of many finite rows (n, p), and g and h (n,) over max(1, ‖x‖²): (h·xxᵀ,
+        −g·x) is sent. `alone` is that of `Whitening.columns`.
+        """
+        f, t = self.whitening.columns(v, alone=alone)
+        of_features, constant = self.scale
+        g, h = self.loss.slopes(t, y)
+        x = np.empty((len(f) + 1, len(v)))
+        np.multiply(f, of_features, out=x[:-1])
+        x[-1] = constant
+        if alone:
+            squares = np.full(len(v), constant**2)
+            for feature in x[:-1]:
+                squares += feature * feature
+        else:
+            squares = np.einsum("ij,ij->j", x, x)
+        weight = 1 / np.maximum(1.0, squares)
+        return x, g * weight, h * weight
+
     def sums(
-        self, v: FloatArray, y: FloatArray
+        self, v: FloatArray, y: FloatArray, weights: FloatArray | None = None
     ) -> tuple[FloatArray, FloatArray, FloatArray | None]:
-        """(ΣM, Σp, Σppᵀ) of many; the last only if it is sent."""
-        u, g, h = self.records(v, y)
-        squares = (u * (g**2)[:, None]).T @ u if self.robust else None
-        return (u * h[:, None]).T @ u, -(g @ u), squares
+        """(ΣM, Σp, Σppᵀ) of many finite rows (n, p), the last only if it is sent; with weights (n,)
+        each row counts so much, without its square, and is computed alone.
+        """
+        x, g, h = self.columns(v, y, alone=weights is not None)
+        squares = x * g if self.robust and weights is None else None
+        if weights is not None:
+            g, h = g * weights, h * weights
+        linear = -np.dot(x, g)
+        x *= np.sqrt(h)
+        return np.dot(x, x.T), linear, None if squares is None else np.dot(squares, squares.T)
 
     def to_dict(self) -> dict[str, Any]:
         """Write it as part of an agreement, with the numbers of its loss."""
@@ -626,13 +743,10 @@ class GaugeMap(PublicMap):
         """The counts to which each record, or one person with all rows, adds 1: one array of
         places, or two.
         """
-        size = norms(self.whitening.features(v)) / math.sqrt(self.whitening.dimension)
-        with np.errstate(all="ignore"):
-            g = np.abs(np.asarray(y, dtype=np.float64) - self.whitening.score(v)) / self.scale
-        g = np.where(np.isnan(g), 0.0, g)
+        size, error = sizes(self.whitening, self.scale, v, y)
         if together:
-            return self.bins(np.array(root_mean_square(size)), np.array(root_mean_square(g)))
-        return self.bins(size, g)
+            size, error = (np.array(root_mean_square(each)) for each in (size, error))
+        return self.bins(size, error)
 
     def bins(self, size: FloatArray, error: FloatArray) -> tuple[IntArray, ...]:
         """The same, of ‖f‖/√p and |g|."""

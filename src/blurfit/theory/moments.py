@@ -47,6 +47,7 @@ from blurfit.errors import (
     whole,
     within_floating_point,
 )
+from blurfit.wording import Message
 
 Calibration = TypeVar("Calibration")
 Neighbours = Literal["replace", "zero-out"]
@@ -236,17 +237,17 @@ def in_hundred(right: float) -> int:
     return min(100, math.ceil(100 * right * (1 + 1e-12)))
 
 
-def at_most(value: float, digits: int = 4) -> str:
+def at_most(value: float, digits: int = 4) -> Message:
     """Return a bound in so many digits, never rounded down.
 
     >>> at_most(2.00001), at_most(0.5), at_most(1234567.0)
     ('2.001', '0.5', '1.235e+06')
     """
-    text = f"{value:.{digits}g}"
-    if math.isfinite(value) and float(text) < value:
-        step = 10.0 ** (math.floor(math.log10(value)) - digits + 1)
-        text = f"{float(text) + step:.{digits}g}"
-    return text
+    bound = float(f"{value:.{digits}g}")
+    if math.isfinite(value) and bound < value:
+        bound += 10.0 ** (math.floor(math.log10(value)) - digits + 1)
+    template = f"{{bound:.{digits}g}}"
+    return Message(template, bound=bound)
 
 
 def sensitivity(constant: float, radius: float, neighbours: Neighbours = "replace") -> float:

@@ -17,6 +17,7 @@ import click
 
 import blurfit as bf
 import blurfit_server
+from blurfit import private_files
 from blurfit.cli import _common as common
 from blurfit.cli._common import (
     STORE,
@@ -157,7 +158,7 @@ def key_in(
 
     if not path.exists():
         protocol.write_token(path, new_key())
-    private = path.read_text().strip()
+    private = private_files.read_secret(path)
     try:
         return private, public_key(private)
     except ValueError as error:

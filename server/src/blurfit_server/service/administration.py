@@ -24,7 +24,7 @@ from blurfit.schema.schema import Schema
 from blurfit.schema.xlsforms import from_xlsform
 from blurfit.wording import Message
 from blurfit_server.service import limits
-from blurfit_server.service.answers import as_json, told
+from blurfit_server.service.answers import as_json
 from blurfit_server.service.endpoints import (
     AGREED,
     Count,
@@ -38,6 +38,7 @@ from blurfit_server.service.endpoints import (
 from blurfit_server.service.intake import unsealing_key
 from blurfit_server.service.operations import (
     BYTES,
+    MOMENT,
     OBJECT,
     ROLE,
     TEXT,
@@ -110,7 +111,7 @@ class Hashes(Struct, forbid_unknown_fields=True):
 class Until(Struct, forbid_unknown_fields=True):
     """A date, which lasts until its end in UTC, or a time with its zone; null for no date."""
 
-    until: str | None
+    until: Annotated[str, Meta(extra_json_schema=MOMENT)] | None
 
 
 class Side(Struct):
@@ -318,9 +319,7 @@ class Administration:
         counts = await limits.run_in_daemon_thread(lambda: protocol.counts_at(agreement))
         warning = protocol.warning_if_uneven(agreement, counts)
         names = [one.name for one in agreement.databases]
-        return Sides(
-            [Side(*one) for one in zip(names, counts, strict=True)], warning and told(warning)
-        )
+        return Sides([Side(*one) for one in zip(names, counts, strict=True)], warning)
 
     # ---- the end
 

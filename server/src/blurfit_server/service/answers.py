@@ -20,9 +20,11 @@ goes on with the row of the one that died, so no count falls while the service r
 publications when first asked for, and two databases hand each other theirs. A service without the
 private key refuses submissions before any is stored; what is there can be published, unsigned.
 
-**Languages.** Sentences are English where they are made. `sentences.de.po` pairs templates, in
-which {1}, {2} … stand for what is put in. A text becomes German only as a whole; one that has no
-German stays English. The pages' words are in `pages/*.en.js`, and in `pages.de.po`.
+**Languages.** A message keeps its English template and its values (`blurfit.wording`), and
+`sentences.de.po` pairs templates. A template that has no German stays English. No text that was put
+together is read again, so a refusal costs the same in every language, whatever a stranger sent; of
+each value that it repeats it shows 100 printable characters. The pages' words are in
+`pages/*.en.js`, and in `pages.de.po`.
 """
 
 import gzip
@@ -181,7 +183,7 @@ def as_json(content: object, status: int = 200) -> Response:
 
 def _rendered(value: object) -> str:
     if isinstance(value, Message):
-        return told(value)
+        return language_of(wanted.get()).render(value)
     raise NotImplementedError(type(value))
 
 
@@ -547,14 +549,8 @@ def key_of(agreement: Agreement, role: Role) -> str | None:
 
 LANGUAGES = ("en", "de")
 LONGEST_VALUE = 100  # characters of each value in a refusal, which may repeat a request
-LONGEST = 4000  # characters, and
-MOST_PARTS = 100  # of a list, or sentences: what strangers put in may cost no more than that,
-MOST_NESTED = 20  # and texts within texts go no deeper
 _PAIR = re.compile(r'^msgid (".+")\nmsgstr (".+")$', re.M)
 _WORDS = re.compile(r'^(  (?:"[\w.-]+"|\w+): )("(?:[^"\\]|\\.)*"),$', re.M)  # name: "text",
-_NUMBER = re.compile(r"-?\d[\d,]*(\.\d+)?(e[-+]?\d+)?")
-_SWAPPED = str.maketrans(",.", ".,")
-_Pieces = list[str]  # of a template: text, number of a value, text, …, text
 
 wanted: ContextVar[str] = ContextVar("wanted", default="en")  # by whoever asks
 
@@ -569,33 +565,12 @@ def best_of(accepted: str) -> str:
     return next((tag for tag in tags if tag in LANGUAGES), "en")
 
 
+@cache
 def language_of(name: str, longest: int | None = None) -> Language:
     """Return how messages are rendered in a language, with values of so many characters."""
     if name == "en":
         return Language({}, longest=longest)
     return Language(catalogue(name), comma=True, longest=longest)
-
-
-def told(text: str, language: str | None = None) -> str:
-    """Return a text in a language, by default whoever asks', or as it is where it has no other."""
-    language = language or wanted.get()
-    if isinstance(text, Message):
-        return language_of(language).render(text)
-    return text if language == "en" else _value(text, language)
-
-
-def translated(text: str, language: str, depth: int = 0) -> str | None:
-    """Return a text in a language, or None where the catalogue does not have all of it; `depth`
-    counts the texts that it is put into.
-
-    >>> translated("The database could learn very little from a single submission.", "de")
-    'Die Datenbank könnte aus einer einzelnen Einsendung sehr wenig erfahren.'
-    """
-    if language == "en":
-        return text
-    if len(text) > LONGEST or depth > MOST_NESTED:
-        return None
-    return _covered(text, 0, language, set(), depth)
 
 
 @cache
@@ -615,86 +590,3 @@ def words_in(language: str, english: str) -> str:
         return f"{found[1]}{json.dumps(known.get(text, text), ensure_ascii=False)},"
 
     return _WORDS.sub(told_there, english)
-
-
-@cache
-def _templates(language: str) -> list[tuple[_Pieces, _Pieces]]:
-    """Return the templates in pieces: those that say most come first."""
-    pairs = [
-        (re.split(r"\{(\d)\}", english), re.split(r"\{(\d)\}", other))
-        for english, other in catalogue(language).items()
-    ]
-    return sorted(pairs, key=lambda pair: -sum(map(len, pair[0][::2])))
-
-
-def _covered(
-    text: str, start: int, language: str, in_vain: set[int], depth: int, before: int = 0
-) -> str | None:
-    """Return the translation of a text from a place on: of its first sentence, and of the rest.
-
-    `in_vain` are places from which there is none: each is tried once. `before` counts sentences.
-    """
-    if start in in_vain or before == MOST_PARTS:
-        return None
-    for english, other in _templates(language):
-        found = _match(english, text, start)
-        if found is None:
-            continue
-        end, values = found
-        after = len(text) - len(text[end:].lstrip())
-        rest = (
-            "" if end == len(text) else _covered(text, after, language, in_vain, depth, before + 1)
-        )
-        if rest is None:
-            continue
-        whole = [
-            _value(values[piece], language, depth + 1) if place % 2 else piece
-            for place, piece in enumerate(other)
-        ]
-        return "".join(whole) + text[end:after] + rest
-    in_vain.add(start)
-    return None
-
-
-def _match(template: _Pieces, text: str, start: int) -> tuple[int, dict[str, str]] | None:
-    """Return where an instance of a template ends that starts here, and its values; in linear time.
-
-    Each value is as short as can be, and none is empty. What is no sentence must be all there is.
-    """
-    first, last = template[0], template[-1]
-    if not text.startswith(first, start):
-        return None
-    end, values = start + len(first), {}
-    for place in range(1, len(template), 2):
-        literal = template[place + 1]
-        is_last = place + 2 == len(template)
-        found = text.find(literal, end + 1) if literal else len(text)
-        while is_last and found >= 0 and not _ends(text, found + len(literal)):
-            found = text.find(literal, found + 1)
-        if found < 0 or found <= end:
-            return None
-        values[template[place]] = text[end:found]
-        end = found + len(literal)
-    is_sentence = last.endswith((".", ":", "*", "…", "`"))
-    if not _ends(text, end) or not (is_sentence or (start == 0 and end == len(text))):
-        return None
-    return end, values
-
-
-def _ends(text: str, place: int) -> bool:
-    return place >= len(text) or text[place].isspace()
-
-
-def _value(text: str, language: str, depth: int = 0) -> str:
-    """Return what was put into a sentence: a number, a text, or a list of them and their names."""
-    if len(text) > LONGEST:
-        return text
-    if _NUMBER.fullmatch(text):
-        return text.translate(_SWAPPED)
-    if (found := translated(text, language, depth)) is not None:
-        return found
-    for between in ("; ", ", "):
-        if 0 < text.count(between) < MOST_PARTS:
-            return between.join(_value(one, language, depth) for one in text.split(between))
-    name, _, number = text.rpartition(" ")
-    return f"{name} {_value(number, language)}" if _NUMBER.fullmatch(number) else text

@@ -37,7 +37,7 @@ from blurfit.schema.columns import Categorical
 from blurfit.schema.derived import Curve, Poly
 from blurfit.wording import Message
 from blurfit_server.service import answers
-from blurfit_server.service.answers import shown, told
+from blurfit_server.service.answers import shown
 from blurfit_server.service.intake import origins_in
 from blurfit_server.service.limits import document_in, held_by, run_in_daemon_thread
 from blurfit_server.service.operations import (
@@ -94,6 +94,7 @@ STATEMENTS: dict[str, tuple[str, Callable[..., str]]] = {
     "html": ("text/html; charset=utf-8", as_html),
     "yaml": ("application/yaml", as_yaml),
 }
+_QUESTION = "The name of a question of the collection; of another, the request is refused."
 LANG = query("lang", {"enum": list(answers.LANGUAGES)})
 
 
@@ -359,7 +360,10 @@ class Reading:
         one_of(STATEMENTS, format=wanted)
         language = _language_in(request)
         media_type, write = STATEMENTS[wanted]
-        spoken: dict[str, Any] = {"language": language, "tell": partial(told, language=language)}
+        spoken: dict[str, Any] = {
+            "language": language,
+            "tell": answers.language_of(language).render,
+        }
         how = {} if wanted == "yaml" else spoken
 
         def make(text: str) -> answers.Kept:
@@ -378,6 +382,7 @@ class Reading:
     async def estimates(self, request: Request) -> Response:
         """The coefficients of the model with errors and 95 % intervals; or why there are none."""
         language = _language_in(request)
+        render = answers.language_of(language).render
 
         def make(text: str) -> dict[str, Any]:
             model = PublishedModel.from_json(text)
@@ -388,8 +393,8 @@ class Reading:
                     one: [each.to_dict() for each in model.estimates(output=one)] for one in outputs
                 },
                 "curves": {one: _curves(model, one) for one in outputs},
-                "caveats": [told(one, language) for one in model.guarantee.caveats],
-                **{name: text and told(text, language) for name, text in said.items()},
+                "caveats": [render(one) for one in model.guarantee.caveats],
+                **{name: text and render(text) for name, text in said.items()},
             }
 
         wave = await self.papers.shown_at(fingerprint_in(request))
@@ -400,7 +405,7 @@ class Reading:
         f"{protocol.ONE_COLLECTION}/tables",
         answer(OBJECT, "Rows with estimates, errors and intervals; what is assumed.") | SAME,
         *(protocol.INVALID, protocol.INFEASIBLE, protocol.NOT_PUBLISHED),
-        parameters=[query("of", TEXT), query("by", TEXT), LANG],
+        parameters=[*(query(name, {"minLength": 1}, _QUESTION) for name in ("of", "by")), LANG],
     )
     async def tables(self, request: Request) -> Response:
         """The mean or the shares of a question, by the levels of another; without one, of all."""
@@ -412,6 +417,7 @@ class Reading:
         # Anyone may ask for as many as there are pairs of questions.
         held_by(request).pay(wave.agreement.width / NUMBERS_OF_A_REQUEST)
         language = _language_in(request)
+        render = answers.language_of(language).render
 
         def make(text: str) -> dict[str, Any]:
             moments = PublishedMoments.from_json(text)
@@ -421,7 +427,7 @@ class Reading:
                 found = moments.table(of, by)
             else:
                 found = moments.mean(of, by=by)
-            return found.to_facts() | {"assumes": [told(one, language) for one in found.assumes]}
+            return found.to_facts() | {"assumes": list(map(render, found.assumes))}
 
         key = ("tables", wave.fingerprint, of, by, language)
         find = partial(self.store.moments_text, wave.fingerprint)

@@ -349,6 +349,9 @@ class Gate:
             self._sweeping = False
 
 
+_OFFERS = (b"upgrade", b"http2-settings")  # header fields of an offer to upgrade
+
+
 class _Guarded(HttpToolsProtocol):
     """uvicorn's protocol, with bounds."""
 
@@ -390,7 +393,7 @@ class _Guarded(HttpToolsProtocol):
             self._due = self.loop.time() + self._bounds.head_seconds
         self._unread += len(data)
         try:
-            self.parser.feed_data(data)
+            self._parse(data)
         except httptools.HttpParserUpgrade:
             self._cut(400, "Nothing but HTTP/1.1 is spoken here.")
         except httptools.HttpParserError:
@@ -399,6 +402,39 @@ class _Guarded(HttpToolsProtocol):
         else:
             if self._unread > self._bounds.head_bytes:
                 self._cut(431, _TOO_LONG)
+
+    def _parse(self, data: bytes) -> None:
+        """Parse what came; an offer to upgrade is ignored, as RFC 9110 allows (section 7.8).
+
+        The parser stops behind the head of a request with an offer. So the request is parsed anew
+        without it; the first time nothing was begun.
+        """
+        while True:
+            try:
+                self.parser.feed_data(data)
+            except httptools.HttpParserUpgrade as offer:
+                if not self._has_offer():
+                    raise
+                data = self._head_without_offer() + data[offer.args[0] :]
+                self.parser = httptools.HttpRequestParser(self)
+                self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as before
+            else:
+                return
+
+    def _has_offer(self) -> bool:
+        """Return whether the request offers to speak another protocol; CONNECT demands it."""
+        return self.parser.should_upgrade() and self.parser.get_method() != b"CONNECT"
+
+    def _head_without_offer(self) -> bytes:
+        version = self.parser.get_http_version().encode()
+        lines = [b"%s %s HTTP/%s" % (self.parser.get_method(), self.url, version)]
+        for name, value in self.headers:
+            if name == b"connection":
+                tokens = [token.strip() for token in value.split(b",")]
+                value = b", ".join(token for token in tokens if token.lower() not in _OFFERS)
+            if name not in _OFFERS:
+                lines.append(name + b": " + value)
+        return b"\r\n".join([*lines, b"", b""])
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -425,6 +461,8 @@ class _Guarded(HttpToolsProtocol):
         raise ValueError(status)
 
     def on_headers_complete(self) -> None:
+        if self._has_offer():
+            return
         if len(self.pipeline) >= self._bounds.waiting_requests:
             self._give_up(400)
         self._unread = 0
@@ -436,6 +474,8 @@ class _Guarded(HttpToolsProtocol):
         super().on_body(body)
 
     def on_message_complete(self) -> None:
+        if self._has_offer():
+            return
         self._unread = 0
         self._due = float("inf")
         super().on_message_complete()

@@ -202,4 +202,10 @@ def reference(kind: type) -> Described:
 
 
 ROLE = query("role", {"enum": ["whole", "first", "second"]}, "Which of two databases this is.")
-UNTIL = query("until", {}, "When it closes: a date, until its end in UTC, or a time with its zone.")
+# A moment as `blurfit.errors.instant` reads it; one that exists, and lies in the future.
+MOMENT: Described = {
+    "pattern": r"^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:\d\d))?$",
+}
+UNTIL = query(
+    "until", MOMENT, "When it closes: a future date, until its end in UTC, or a time with its zone."
+)

@@ -87,6 +87,17 @@ class Sums(Struct, forbid_unknown_fields=True):
 # ---- what the first asks
 
 
+@contextmanager
+def _blaming_the_other() -> Iterator[None]:
+    """Raise what is wrong with an answer as the other database's fault, not the administrator's."""
+    try:
+        yield
+    except (InvalidValueError, NotCertifiedError) as error:
+        if type(error) not in (InvalidValueError, NotCertifiedError):
+            raise  # what is known by a kind of its own
+        raise ServiceError("Its answer is not what both agreed on: {error}", error=error) from error
+
+
 class RemotePeer:
     """A `store.joint.Peer` over HTTP, until a `with` ends; options are `Exchange`'s."""
 
@@ -106,6 +117,7 @@ class RemotePeer:
     def __exit__(self, *_error: object) -> None:
         self._exchange.close()
 
+    @_blaming_the_other()
     def identifiers(self, wave: Collection) -> ByteArray:
         """Return everyone whose share it has, in order."""
         parts, after = [], b""
@@ -129,6 +141,7 @@ class RemotePeer:
             exchange_url=self._exchange.url,
         )
 
+    @_blaming_the_other()
     def close(self, wave: Collection) -> None:
         """Let it take no more shares of a wave."""
         self._exchange.post(f"{_path(wave.fingerprint)}/close")
@@ -138,6 +151,7 @@ class RemotePeer:
         key = protocol.verification_key(self._secret, wave.fingerprint)
         verify(self._store, wave, partial(self._answers, wave), theirs, key)
 
+    @_blaming_the_other()
     def _answers(self, wave: Collection, names: ByteArray, words: WordArray) -> WordArray:
         """Return its answers to the first's half of some verifiers: seeds, or zeros."""
         rows = np.hstack([names, words.astype("<u8").view(np.uint8)])
@@ -154,6 +168,7 @@ class RemotePeer:
             )
         return np.frombuffer(answer, dtype="<u8").reshape(-1, SEED_WORDS).astype(np.uint64)
 
+    @_blaming_the_other()
     def masks(self, wave: Collection, digest: bytes, count: int, left_out: ByteArray) -> WordArray:
         """Return Σ mask over the set that is left without these, which it commits to."""
         held = self._held.get(wave.fingerprint)
@@ -171,8 +186,15 @@ class RemotePeer:
                 exchange_url=self._exchange.url,
                 error=error,
             ) from error
+        if len(words) != wave.agreement.width:
+            raise ServiceError(
+                "Expected {width} sums from {exchange_url}, and got {word_count}.",
+                width=wave.agreement.width,
+                exchange_url=self._exchange.url,
+                word_count=len(words),
+            )
         if (found.digest, found.count) != (digest.hex(), count):
-            raise NotCertifiedError(
+            raise ServiceError(
                 "Expected sums over the set {digest} of {count}, and got some over "
                 "{digest_2} of {found_count}.",
                 digest=digest.hex(),
@@ -186,6 +208,7 @@ class RemotePeer:
         """Let it know what was released, or how the course stands here."""
         self._exchange.post(f"{_path(course.fingerprint)}/news", msgspec.json.encode(news))
 
+    @_blaming_the_other()
     def sign(self, wave: Collection) -> None:
         """Hand it the first's signatures, and get its own; raise if one is still missing."""
         kept = msgspec.json.encode(self._signing.all_of(wave))

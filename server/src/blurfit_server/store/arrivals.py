@@ -34,6 +34,7 @@ for with each and its outcome. Nothing that contributors do is there.
 """
 
 import time
+import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -547,10 +548,12 @@ class Access(database.Transactions):
     def grant(self, name: str, right: Right, token_hash: bytes) -> None:
         """Keep the hash of a token, under a name that nobody has."""
         errors.one_of(RIGHTS, right=right)
-        if not 0 < len(name) <= _LONGEST_NAME or not name.isprintable() or name == ADMINISTRATOR:
+        alike = unicodedata.normalize("NFKC", name)
+        is_plain = name == alike.strip() and name.isprintable()
+        if not (0 < len(name) <= _LONGEST_NAME and is_plain) or alike.casefold() == ADMINISTRATOR:
             raise errors.InvalidValueError(
-                "Expected name={name!r} of 1 to {longest_name} printable characters, other than "
-                "{administrator!r}.",
+                "Expected name={name!r} of 1 to {longest_name} printable characters in Unicode's "
+                "form NFKC, without space around it, other than {administrator!r}.",
                 name=name,
                 longest_name=_LONGEST_NAME,
                 administrator=ADMINISTRATOR,

@@ -529,7 +529,7 @@ class MessageText(sa.TypeDecorator[Message]):
     """A message, with its template and values in JSON."""
 
     impl = sa.Text
-    cache_ok = True
+    cache_ok = True  #: Statements with it may be kept.
 
     def process_bind_param(self, value: Message | None, _dialect: object) -> str | None:
         """Return the text that is kept."""

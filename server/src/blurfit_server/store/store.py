@@ -108,6 +108,12 @@ def backup(place: str | Path, out: Path) -> Copied:
     with _unfinished(out) as part:
         with closing(_opened(source)) as connection:
             connection.execute("VACUUM INTO ?", (str(part),))
+        with database.Transactions(part) as copied:
+            if not copied.read(_has_tables):
+                raise InvalidValueError(
+                    "Expected {path!r} to be a store in SQLite.", path=str(source)
+                )
+            copied.write(database.migrate)  # or a sentence about another version
         with closing(_opened(part)) as copy, copy:
             now = str(int(time.time() // 3600)).encode()
             copy.execute("REPLACE INTO settings VALUES (?, ?)", (_MARK, now))
@@ -314,6 +320,10 @@ def _unfinished(out: Path) -> Iterator[Path]:
                     Path(f"{part}{log}").unlink(missing_ok=True)
     except sqlite3.Error as error:
         raise StorageError("The copy could not be made: {error}.", error=error) from error
+
+
+def _has_tables(connection: Connection) -> bool:
+    return sa.inspect(connection).has_table(database.migrations.name)
 
 
 def _opened(path: Path) -> sqlite3.Connection:
