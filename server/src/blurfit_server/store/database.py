@@ -540,6 +540,7 @@ class MessageText(sa.TypeDecorator[Message]):
         return None if value is None else Message.from_builtins(json.loads(value))
 
 
+IDENTITY = "identity"  # in `settings`: random bytes
 metadata = sa.MetaData()
 _Key = sa.BigInteger().with_variant(sa.Integer, "sqlite")  # SQLite counts up only in INTEGER
 
