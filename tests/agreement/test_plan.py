@@ -63,7 +63,7 @@ def test_an_agreement_is_the_course_of_one_wave() -> None:
 
 def test_there_are_waves_where_they_pay_and_the_target_allows() -> None:
     assert len(plan("number", quorum=200)) == 1
-    assert len(plan("number")) == 5
+    assert len(plan("number")) == 3
     assert plan("label").kinds == ("joint", "residual", "newton", "newton")
     classes = Schema(FEATURES, Categorical("job", ["a", "b", "c"]))
     with pytest.raises(InvalidValueError, match="classes"):

@@ -11,15 +11,14 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from blurfit.agreement.agreement import Agreement
-from blurfit.agreement.mechanisms import wave_form
 from blurfit.errors import InfeasibleError
 from blurfit.estimators import blocks, passes
 from blurfit.estimators.passes import Rows, added
 from blurfit.estimators.people import People, one_of_each
 from blurfit.schema.schema import Binary, Categorical, Numeric, Schema
 from blurfit.schema.schema import values as encoded_values
+from blurfit.theory.forms import WaveForm
 from blurfit.theory.maps import (
-    GaugeMap,
     LogisticNewton,
     NewtonMap,
     PoissonNewton,
@@ -146,8 +145,6 @@ def a_map(kind: str, p: int, radius: float):
     white = Whitening(generator.uniform(-0.2, 0.2, p), matrix, beta, 0.1)
     if kind == "residual":
         return ResidualMap(white, radius=radius, scale=0.4, bound=1.5)
-    if kind == "gauge":
-        return GaugeMap(white, 0.4, [0.5, 1.0, 1.5, 3.0], [0.3, 1.0, 9.0], joint=p % 2 == 0)
     loss = LogisticNewton() if kind == "label" else PoissonNewton.of(5.0, 2.0, 3.0)
     return NewtonMap(white, loss, radius=radius, robust=kind == "label")
 
@@ -159,11 +156,11 @@ def sent(chart, rows: Rows) -> np.ndarray:
     names = [column.name for column in columns]
     v = encoded_values(Schema(columns, Numeric("y", -1, 1)), table, names)
     kept = tuple(range(v.shape[1]))[: chart.whitening.dimension]
-    form = wave_form(chart, tuple(f"v{i}" for i in range(v.shape[1] + 1)), kept)
+    form = WaveForm(chart, tuple(f"v{i}" for i in range(v.shape[1] + 1)), kept)
     return form, form.products(np.column_stack([v, rows.targets[:, 0]])).sum(axis=0)
 
 
-@pytest.mark.parametrize("kind", ["residual", "gauge", "label", "count"])
+@pytest.mark.parametrize("kind", ["residual", "label", "count"])
 @pytest.mark.parametrize("outside", [False, True])
 @pytest.mark.parametrize("radius", [1.2, 50.0])
 @pytest.mark.parametrize(("rows", "p"), [(9000, 5), (600, 150)])
@@ -199,7 +196,7 @@ def test_levels_are_whitened_where_they_are() -> None:
     table |= {"b": values[:, 1], "c": values[:, 2]}
     v = encoded_values(Schema(columns, Numeric("y", -1, 1)), table, ["a", "b", "c"])
     for radius in (1.2, 50.0):
-        form = wave_form(a_map("residual", 4, radius), tuple("xyzbct"), (0, 1, 3, 4))
+        form = WaveForm(a_map("residual", 4, radius), tuple("xyzbct"), (0, 1, 3, 4))
         assert len(rows.joint.total) == 5
         expected = form.products(np.column_stack([v, target])).sum(axis=0)
         np.testing.assert_allclose(rows.sums(form), expected, rtol=1e-12, atol=1e-10)
@@ -210,7 +207,7 @@ def test_one_record_stays_in_the_ball_where_every_weight_is_known_to_be_one() ->
     chart = a_map("residual", 5, 1.0)
     white = chart.whitening
     farthest = np.linalg.norm(np.abs(white.matrix) @ (1 + np.abs(white.mean))) / np.sqrt(5)
-    form = wave_form(replace(chart, radius=float(farthest)), tuple("abcdet"), (0, 1, 2, 3, 4))
+    form = WaveForm(replace(chart, radius=float(farthest)), tuple("abcdet"), (0, 1, 2, 3, 4))
     columns = [Numeric(name, 3, 7) for name in "abcde"]
     for corner in itertools.product((3.0, 7.0), repeat=5):
         rows = Rows(np.array([corner]), np.array([[1.0]]), columns)
@@ -226,7 +223,7 @@ def test_squares_are_of_one_of_each_k_rows_or_people(kind, stride) -> None:
     values, y = generator.uniform(-1, 1, (500, 3)), generator.uniform(-1, 1, (500, 1))
     target = np.sign(y) if kind == "label" else y
     chart = replace(a_map(kind, 3, 1.2), robust=True, stride=stride)
-    form = wave_form(chart, ("x0", "x1", "x2", "y"), (0, 1, 2))
+    form = WaveForm(chart, ("x0", "x1", "x2", "y"), (0, 1, 2))
     columns = [Numeric(f"x{place}", -1, 1) for place in range(3)]
     rows = np.column_stack([values, target])
     sent, squares = form.products(rows), 10  # of three columns and the constant
@@ -259,7 +256,7 @@ def a_form(p: int, radius: float = 1.0, *, robust: bool = False, kind: str = "re
     chart = a_map(kind, p, radius)
     white = replace(chart.whitening, matrix=1.12 * chart.whitening.matrix)  # ‖f‖/√p near 1
     chart = replace(chart, whitening=white, **({"robust": robust} if kind == "residual" else {}))
-    return wave_form(chart, tuple(f"v{i}" for i in range(p + 1)), tuple(range(p)))
+    return WaveForm(chart, tuple(f"v{i}" for i in range(p + 1)), tuple(range(p)))
 
 
 @pytest.mark.parametrize("robust", [False, True])
@@ -301,40 +298,7 @@ def test_one_record_changes_no_sum_by_more_than_its_own_share(seed) -> None:
 # ---- no bit of a row's numbers depends on another row
 
 
-def end_of(form, alone: Rows) -> float:
-    """Return the largest end of a bin that one row's features are beyond, to the last bit."""
-    low, high = np.array([0.5, 4.0]).view(np.int64)
-    while high - low > 1:
-        middle = low + (high - low) // 2
-        ends = np.array([0.25, np.array([middle]).view(np.float64)[0], 9.0])
-        chart = replace(form.chart, features=ends)
-        counts = alone.sums(replace(form, chart=chart))
-        low, high = (low, middle) if counts[1] else (middle, high)
-    return float(np.array([low]).view(np.float64)[0])
-
-
-@pytest.mark.parametrize("p", [5, 70])
-def test_one_cell_outside_of_its_bounds_moves_nobody_elses_bin(p) -> None:
-    """Bins that end at others' own lengths: a product of matrices could round these otherwise."""
-    table, form = many(1200, p, lower=100.0), a_form(p, kind="gauge")
-    form, ends = replace(form, chart=replace(form.chart, joint=False)), []
-    for place in range(3, 33):
-        alone = Rows(table.values[[place]], table.targets[[place]], table.columns)
-        ends += [end := end_of(form, alone), np.nextafter(end, 9)]
-    form = replace(form, chart=replace(form.chart, features=np.unique([0.25, *ends, 9.0])))
-    found = []
-    for value in (100.5, 102.5):
-        values = table.values.copy()
-        values[0, 0] = value
-        rows = Rows(values, table.targets, table.columns)
-        assert rows.joint.gram.shape == (p, p)
-        found.append(rows.sums(form))
-    assert np.abs(found[1] - found[0]).sum() <= 4  # the row itself, in two histograms
-    others = Rows(table.values[1:], table.targets[1:], table.columns)
-    assert np.abs(others.sums(form) - found[0]).sum() <= 2
-
-
-@pytest.mark.parametrize("kind", ["residual", "gauge", "label", "count"])
+@pytest.mark.parametrize("kind", ["residual", "label", "count"])
 @pytest.mark.parametrize("p", [5, 70])
 def test_what_is_computed_alone_is_the_same_at_every_place(kind, p) -> None:
     generator, form = np.random.default_rng(1), a_form(p, 1.2, kind=kind)
@@ -342,8 +306,6 @@ def test_what_is_computed_alone_is_the_same_at_every_place(kind, p) -> None:
 
     def numbers(order):
         rows = np.ascontiguousarray(v[order]), t[order]
-        if kind == "gauge":
-            return form.sizes(*rows)
         if kind == "residual":
             return form.chart.columns(*rows, form.sizes(*rows))
         x, g, h = form.chart.columns(*form._read(*rows), alone=True)
@@ -374,7 +336,7 @@ def test_rounding_is_within_what_is_kept_back_up_to_the_largest_count(
 ) -> None:
     """Nobody's numbers are longer than Δ, of which 2⁻¹³ pay for the order of additions."""
     chart = replace(a_map(kind, 5, 1.2), robust=robust)
-    form = wave_form(chart, tuple("abcdet"), (0, 1, 2, 3, 4))
+    form = WaveForm(chart, tuple("abcdet"), (0, 1, 2, 3, 4))
     assert form.bound <= form.sensitivity(neighbours)
     most = (blocks.MAX_ROWS + 20) * 2.0**-52 * passes.LARGEST_COUNT
     assert most * form.bound <= 2.0**-13 * form.sensitivity(neighbours)

@@ -1,7 +1,5 @@
 """Many rows of one person: what is summed, what is promised, and to whom."""
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -20,7 +18,7 @@ from blurfit.estimators.passes import Rows
 from blurfit.estimators.people import People, demean_by_person, every, one_of_each
 from blurfit.model.statement import as_markdown, as_yaml
 from blurfit.schema.schema import Schema
-from blurfit.theory.forms import GaugeForm, WaveForm
+from blurfit.theory.forms import WaveForm
 from blurfit.theory.maps import LogisticNewton, NewtonMap, ResidualMap, Whitening
 
 seeded = pytest.mark.filterwarnings("ignore:NOT PRIVATE:blurfit.errors.NotPrivateWarning")
@@ -47,12 +45,12 @@ def regressor(**parameters) -> MomentPerturbationRegressor:
     return MomentPerturbationRegressor(bounds=(-1, 1), target_bounds=(-1, 1), **parameters)
 
 
-def test_nobody_is_counted_elsewhere_because_another_has_a_row_more() -> None:
-    """A row more moves others to other places; bins end at people's own sizes."""
+def test_nobodys_size_depends_on_how_many_rows_another_has() -> None:
+    """A row more moves others to other places."""
     X, y, whose = visits(people=40)
     with pytest.warns(NotPrivateWarning, match="random_state"):
         model = regressor(waves=4, epsilon=50.0, random_state=0).fit(X, y, groups=whose)
-    (release, *_) = (one for one in model.releases_ if isinstance(one.agreement.form, GaugeForm))
+    release = model.releases_[1]
     form = release.agreement.form
 
     def rows_of(first: int) -> Rows:
@@ -64,11 +62,6 @@ def test_nobody_is_counted_elsewhere_because_another_has_a_row_more() -> None:
     one, other = rows_of(1), rows_of(2)
     sizes = one._sizes(form, one.people)
     assert np.array_equal(sizes[:, 1:], other._sizes(form, other.people)[:, 1:])
-    features, errors = np.sort(sizes[:, 1:])
-    for k in range(0, 36, 3):
-        ends = {"features": features[k : k + 4], "errors": errors[k : k + 4]}
-        narrow = replace(form, chart=replace(form.chart, **ends))
-        np.testing.assert_array_equal(one.sums(narrow), other.sums(narrow))
 
 
 @pytest.mark.parametrize("kind", ["residual", "label"])
@@ -103,7 +96,7 @@ def test_what_is_summed_is_what_each_person_would_send() -> None:
     table = {f"x{i}": X[:, i] for i in range(3)} | {"target": y}
     signal = moments.Signal(schema.target, y)
     single = {name: column[:50] for name, column in table.items()}
-    assert set(model.plan_.kinds) == {"joint", "gauge", "residual"}
+    assert set(model.plan_.kinds) == {"joint", "residual"}
     for release in model.releases_:
         assert release.agreement.diaries
         assert release.count == 300
@@ -461,23 +454,6 @@ def test_differences_of_people_who_vary_more_than_is_stated_fit_in() -> None:
 
 
 @seeded
-def test_the_last_wave_reaches_hardly_farther_than_the_farthest_person() -> None:
-    """Noise grows with r·R: nobody usual is cut, and nothing beyond them is paid for."""
-    X, y, whose = confounded(people=20_000, rows=8)
-    model = regressor(epsilon=4.0, effects="within", random_state=1).fit(X, y, groups=whose)
-    chart = model.releases_[-1].agreement.wave.chart
-    people, difference = People.of(whose, len(X)), np.column_stack([X, y])
-    difference = difference - people.means(difference)[whose]
-    white = chart.whitening
-    f = difference[:, :2] @ white.matrix.T
-    g = (difference[:, 2] - difference[:, :2] @ white.coefficients) / chart.scale
-    sizes = np.sqrt(people.means(np.column_stack([(f**2).sum(axis=1) / 2, g**2])))
-    reach = np.array([chart.radius, chart.bound])
-    assert (np.mean(sizes > reach, axis=0) < 0.02).all()
-    assert (reach < 1.12 * np.quantile(sizes, 0.999, axis=0)).all()
-
-
-@seeded
 def test_errors_are_clustered_by_person() -> None:
     """Rows that stand there twice tell no more than once, and independent ones all tell."""
     X, y, whose = confounded(people=3000, rows=8)
@@ -492,7 +468,7 @@ def test_errors_are_clustered_by_person() -> None:
 
 @seeded
 def test_no_errors_are_told_of_a_wave_that_cuts_most_people() -> None:
-    """Seen before: of few people a gauge took noise for small errors, and z was up to 57."""
+    """Seen before: of few people noise was taken for small errors, and z was up to 57."""
     generator, slopes, found = np.random.default_rng(3), np.array([0.2, -0.15]), []
     for seed in range(20):
         whose = np.repeat(np.arange(1000), np.minimum(generator.geometric(0.35, 1000), 12))
@@ -504,13 +480,11 @@ def test_no_errors_are_told_of_a_wave_that_cuts_most_people() -> None:
         asked = {"epsilon": 2.0, "delta": 1e-6, "effects": "within", "random_state": seed}
         bounds = {"bounds": ([-1, 0], [1, 1]), "target_bounds": (-1, 1)}
         model = MomentPerturbationRegressor(**bounds, **asked)
-        for told in model.fit(X, y, groups=whose).model_.inference:
+        if model.fit(X, y, groups=whose).model_.inference:
             found += [
                 abs(one.value - slope) / one.standard_error
                 for one, slope in zip(model.estimates()[1:], slopes, strict=True)
             ]
-            words = " ".join(str(model.summary()).split())
-            assert ("errors are the first wave's" in words) == told.uneven
     assert len(found) > 20
     assert max(found) < 4
 

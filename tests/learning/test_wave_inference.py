@@ -123,7 +123,7 @@ def test_squares_of_some_rows_tell_the_errors_of_all(kind, limit) -> None:
     if kind == "newton":
         y = np.where(y > 0, 1.0, -1.0)
         chart = NewtonMap(white, LogisticNewton(), radius=3.0, robust=True)
-    belief = replace(belief_of(v, y, "number" if kind == "residual" else "label"), law=None)
+    belief = belief_of(v, y, "number" if kind == "residual" else "label")
 
     def told(stride: int, mu: float) -> Inference:
         one = replace(chart, stride=stride)

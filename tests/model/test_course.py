@@ -251,7 +251,7 @@ def test_whatever_a_later_wave_states_differently_from_its_plan_is_named() -> No
     residual = replace(wave, plan=newton.fingerprint)
     with pytest.raises(NotCertifiedError, match="map"):
         newton.require(Agreement.propose_wave(newton.schema, Terms.of(**terms), residual))
-    with pytest.raises(NotCertifiedError, match="one of the plan's 5 waves"):
+    with pytest.raises(NotCertifiedError, match="one of the plan's 3 waves"):
         chosen.require(replace(honest, wave=replace(wave, number=6, follows=("ab" * 32,) * 5)))
     with pytest.raises(NotCertifiedError, match="wave 1, and the agreement's admission"):
         chosen.require(replace(chosen.first(), admission="anyone"))

@@ -21,9 +21,9 @@ from blurfit.learning.sums import JointSums
 from blurfit.learning.waves import WaveSums, learn_wave, next_map
 from blurfit.theory import moments
 from blurfit.theory.forms import ColumnKind, JointColumn
-from blurfit.theory.maps import Announced, GaugeMap, ResidualMap
+from blurfit.theory.maps import ResidualMap, WaveMap
 from blurfit.theory.moments import Neighbours
-from blurfit.theory.planning import Kind, Stages, information, mean_alone, public_weights
+from blurfit.theory.planning import Kind, Stages, public_weights
 from support.joint_sums import clean_sums, draw_joint_sums
 
 TARGET = "target"
@@ -38,7 +38,7 @@ class Collected:
     """
 
     first: JointSums
-    maps: tuple[Announced, ...]
+    maps: tuple[WaveMap, ...]
     later: tuple[WaveSums, ...]
     beliefs: tuple[Belief, ...]
     kept: IntArray
@@ -98,15 +98,8 @@ def collect_in_waves(
     mus = [mu * math.sqrt(share) if held else mu for share in plan.fractions]
     names, columns, kept = _columns(kinds, values.shape[1])
     rows = waves[0]
-    mean = "mean" in plan.kinds[:3]
-    read = task if not held or len(waves) == 1 else None
-    followed = len(waves) > 1 and not held
-    if task == "number" and followed:
-        psi = information(len(rows), mus[0], len(kept))
-        mean = mean_alone("number", psi, len(kept), followed=True)
-    weights = public_weights(
-        kinds, len(rows), mus[0], neighbours=neighbours, task=read, followed=followed
-    )
+    read = task if len(waves) == 1 else None
+    weights = public_weights(kinds, len(rows), mus[0], neighbours=neighbours, task=read)
     per_column = [weights.features[feature] for feature, _ in columns]
     described = [
         JointColumn(name, weight, kind, f"{feature}" if kind == "level" else None)
@@ -126,8 +119,8 @@ def collect_in_waves(
     # The last wave's model is published, so it is read as well as can be; a first wave among
     # several is only a start, for which linear Bayes is quick and good enough.
     model = shrink(sums) if len(waves) == 1 else linear_bayes(sums)
-    beliefs = [first_belief(sums, model, task, count_bound, mean=mean)]
-    maps: list[Announced] = []
+    beliefs = [first_belief(sums, model, task, count_bound)]
+    maps: list[WaveMap] = []
     later: list[WaveSums] = []
     for place in range(1, len(waves)):
         rows, kind, own = waves[place], plan.kinds[place], mus[place]
@@ -141,7 +134,7 @@ def collect_in_waves(
 
 
 def draw_wave(
-    chart: Announced,
+    chart: WaveMap,
     values: FloatArray,
     target: FloatArray,
     mu: float,
@@ -150,11 +143,6 @@ def draw_wave(
 ) -> WaveSums:
     """A later wave's blurred sums, μ-GDP for its records whatever the chart is."""
     deviation = chart.sensitivity(neighbours) / mu
-    if isinstance(chart, GaugeMap):
-        counts = generator.normal(size=chart.width) * deviation
-        for places in chart.places(values, target):
-            counts += np.bincount(places, minlength=chart.width)
-        return WaveSums(len(values), counts[None], None, deviation)
     linear: FloatArray | None = None
     if isinstance(chart, ResidualMap):
         matrix, squares = chart.sums(values, target)

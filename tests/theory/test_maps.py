@@ -10,9 +10,8 @@ from scipy.special import expit
 
 from blurfit.agreement.mechanisms import map_from_dict
 from blurfit.errors import InvalidValueError
-from blurfit.theory.forms import GaugeForm, WaveForm
+from blurfit.theory.forms import WaveForm
 from blurfit.theory.maps import (
-    GaugeMap,
     LogisticNewton,
     NewtonMap,
     PoissonNewton,
@@ -134,31 +133,8 @@ def test_a_weighted_record_is_what_it_says_alone_or_together() -> None:
         np.testing.assert_allclose(together, alone, atol=1e-15)
 
 
-@pytest.mark.parametrize("joint", [False, True])
-def test_a_gauge_counts_everybody_once_in_each_histogram(joint) -> None:
-    for white in hostile_whitenings():
-        chart = GaugeMap(white, 0.3, [0.5, 1.0, 3.0], [1.0, 2.0], joint)
-        form = GaugeForm(chart, ("a", "b", "y"), (0, 1))
-        rows = np.array(list(itertools.product(WILD, WILD, WILD)))
-        sent = form.products(rows)
-        assert set(np.unique(sent)) <= {0.0, 1.0}
-        assert (sent.sum(axis=1) == (1 if joint else 2)).all()
-        apart = np.linalg.norm(sent[:, None] - sent[None], axis=-1).max()
-        assert apart <= chart.sensitivity()
-        assert np.linalg.norm(sent, axis=1).max() <= chart.sensitivity("zero-out")
-        assert np.array_equal(form.sums(rows[:, :-1], rows[:, -1]), sent.sum(axis=0))
-    mild = GaugeMap(Whitening([0.0, 0.0], np.eye(2), [0.0, 0.0]), 0.3, [0.5, 1], [1, 2], joint)
-    sent = GaugeForm(mild, ("a", "b", "y"), (0, 1)).products(np.array([[0.0, 0, 0], [1, 1, 1]]))
-    assert np.linalg.norm(sent[0] - sent[1]) == pytest.approx(mild.sensitivity(), rel=1e-9)
-
-
-def test_gauges_and_newton_maps_refuse_numbers_out_of_range() -> None:
+def test_newton_maps_refuse_numbers_out_of_range() -> None:
     white = Whitening([0.0], [[1.0]], [0.0])
-    for wrong in ([1.0], [2.0, 1.0], [0.0, 1.0], [1.0, math.nan], [[1.0, 2.0]], range(1, 70)):
-        with pytest.raises(InvalidValueError):
-            GaugeMap(white, 1.0, wrong, [1.0, 2.0])
-        with pytest.raises(InvalidValueError):
-            GaugeMap(white, 1.0, [1.0, 2.0], wrong)
     for wrong in ({"radius": 0.99}, {"radius": math.inf}, {"robust": 1}, {"constant": 0.0}):
         with pytest.raises(InvalidValueError):
             NewtonMap(white, LogisticNewton(), **wrong)
@@ -166,11 +142,10 @@ def test_gauges_and_newton_maps_refuse_numbers_out_of_range() -> None:
         NewtonMap(white, LogisticNewton(4.9), robust=True)
 
 
-def examples() -> list[ResidualMap | NewtonMap | GaugeMap]:
+def examples() -> list[ResidualMap | NewtonMap]:
     white = Whitening([0.1, -0.2], [[1.5, 0.0], [0.3, 2.5]], [0.4, -0.6], 0.05)
     return [
         ResidualMap(white, 1.7, 0.3, 3.0, robust=True),
-        GaugeMap(white, 0.3, [1.0, 2.0], [0.5, 1.0, 1.5], joint=True),
         NewtonMap(white, LogisticNewton(4.0), radius=2.5, robust=True),
         NewtonMap(white, PoissonNewton(12.0, 5.0, 7.0, 0.7), 0.4),
     ]
@@ -183,8 +158,6 @@ def test_a_map_is_read_as_it_was_written_and_refused_otherwise(chart) -> None:
     v, y = np.array([0.3, 0.9]), 1.0
     if isinstance(chart, ResidualMap):
         assert (again.vectors(v, y) == chart.vectors(v, y)).all()
-    elif isinstance(chart, GaugeMap):
-        assert again.places(v, y) == chart.places(v, y)
     else:
         ours, theirs = record(chart, v, y), record(again, v, y)
         assert all((a == b).all() for a, b in zip(ours, theirs, strict=True))
@@ -285,14 +258,3 @@ def test_two_people_are_as_far_apart_as_the_map_says_and_no_farther(robust) -> N
     ]
     assert -min(found) == pytest.approx(chart.sensitivity("replace"), rel=1e-5)
     assert -min(found) <= chart.sensitivity("replace")
-
-
-def test_a_gauge_counts_a_person_once() -> None:
-    chart = GaugeMap(Whitening([0.0], [[2.0]], [1.0]), 0.5, [0.4, 1, 2], [1, 3], joint=True)
-    form = GaugeForm(chart, ("age", "income"), (0,))
-    rows = np.array([[0.75, 1.0], [-1.0, 1.0], [0.0, 0.1]])
-    sent = form.pooled(rows)
-    size, error = np.sqrt(np.mean([1.5**2, 4.0, 0.0])), np.sqrt(np.mean([0.25, 16.0, 0.04]))
-    (place,) = chart.bins(np.array([size]), np.array([error]))
-    assert sent.sum() == 1
-    assert sent[place[0]] == 1

@@ -200,7 +200,6 @@ def forgeries(agreement: Agreement) -> dict[str, dict[str, Any]]:
     forge("local mu")["local"]["mu"] *= 1 - 1e-6
     forge("local epsilon")["local"]["epsilon"] *= 1 - 1e-6
     forge("local epsilon overstated")["local"]["epsilon"] *= 1 + 1e-6
-    forge("proved")["model"]["proved"] = False
     forge("unknown")["surprise"] = 1
     for name, factor in (("coarse", 2), ("fine", 0.5), ("crooked", 0.75)):
         made[name] = agreement.to_dict()
@@ -219,7 +218,7 @@ def forgeries(agreement: Agreement) -> dict[str, dict[str, Any]]:
     fields["reach"]["sums"] *= 1 - 1e-6
     fields["mu"] *= 1 - 1e-6
     forge("reach of a submission")["reach"]["submission"] *= 1 - 1e-6
-    forge("releases")["model"]["releases"] = 1
+    forge("releases")["model"]["releases"] = 1  # which is no field
     made["diaries"] = agreement.to_dict() | {"diaries": False}  # which is never written out
     for name in list(agreement.to_dict()["weights"])[:3]:  # which reach further than was said
         made[f"weight of {name}"] = agreement.to_dict()

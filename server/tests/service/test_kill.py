@@ -249,7 +249,7 @@ def test_killed_while_learning(place, tmp_path, meanwhile) -> None:
     for one in (agreement, other):
         assert learning.post("/collections", content=one.to_json()).status_code == 201
     batch = perturb_table(agreement, PEOPLE)
-    continuing.token_file.write_bytes(learning.token_file.read_bytes())
+    private_files.write(continuing.token_file, learning.token_file.read_bytes())
 
     def send(service: Serving, under) -> int:
         with Client(service.url) as client:

@@ -67,7 +67,7 @@ from blurfit.messages.submissions import Layout, ShareKind, ShareLayout
 from blurfit.schema.columns import Question, TimeToEvent
 from blurfit.schema.schema import Schema
 from blurfit.theory.forms import Form
-from blurfit.theory.maps import Announced
+from blurfit.theory.maps import WaveMap
 from blurfit.theory.moments import MomentCalibration, at_most
 from blurfit.theory.planning import StageKind
 
@@ -469,7 +469,7 @@ class Agreement(Fingerprinted):
         """Return itself."""
         return self
 
-    def following(self, follows: tuple[str, ...], chart: Announced) -> "Agreement":  # noqa: ARG002
+    def following(self, follows: tuple[str, ...], chart: WaveMap) -> "Agreement":  # noqa: ARG002
         """Refuse: there is no other wave."""
         raise InvalidValueError("Expected no further wave: this agreement is the only one.")
 

@@ -61,7 +61,7 @@ from blurfit.schema.schema import Schema, independent, joint_form, values
 from blurfit.schema.table import listed
 from blurfit.theory import maps
 from blurfit.theory.coded import ONE, Code, CodedForm, Weighting
-from blurfit.theory.forms import Form, GaugeForm, JointForm, WaveForm
+from blurfit.theory.forms import Form, JointForm, WaveForm
 from blurfit.theory.hazards import EventForm
 from blurfit.theory.moments import MomentCalibration, calibrate_moment
 from blurfit.theory.planning import StageKind, Task
@@ -137,7 +137,7 @@ class Wave:
     number: int
     people: tuple[int, ...]
     follows: tuple[str, ...] = ()
-    chart: maps.Announced | None = None
+    chart: maps.WaveMap | None = None
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Wave) and self.document() == other.document()
@@ -155,8 +155,6 @@ class Wave:
         """What is sent: all products in the first wave, then what the map makes of a record."""
         if self.chart is None:
             return "joint"
-        if isinstance(self.chart, maps.GaugeMap):
-            return "gauge"
         return "newton" if isinstance(self.chart, maps.NewtonMap) else "residual"
 
     @property
@@ -170,7 +168,7 @@ class Wave:
             raise InvalidValueError("Expected a map: the first wave has none, and sends products.")
         _refuse_other_targets(self.chart, schema)
         names = tuple(name for one in schema.questions for name in one.columns)
-        return wave_form(self.chart, names, kept_columns(schema))
+        return WaveForm(self.chart, names, kept_columns(schema))
 
     def verify(self) -> None:
         """Refuse what no plan announces, before any record is read; the map is read afresh."""
@@ -299,7 +297,7 @@ def task_of(schema: Schema, *, counts: bool = False) -> Task:
     return "count"
 
 
-def _refuse_other_targets(chart: maps.Announced, schema: Schema) -> None:
+def _refuse_other_targets(chart: maps.WaveMap, schema: Schema) -> None:
     """Refuse Newton's quadratic of a loss that is not the target's: labels, or counts."""
     target, loss = schema.target, chart.loss if isinstance(chart, maps.NewtonMap) else None
     if isinstance(loss, maps.PoissonNewton):
@@ -325,13 +323,12 @@ _COMMON = {"kind", "mean", "whitening", "coefficients", "intercept"}
 _NEWTON = {"constant", "radius", "robust", "stride", "balance"}
 _OWN = {
     "residual": {"radius", "scale", "bound", "weights", "robust", "stride"},
-    "gauge": {"scale", "features", "errors", "joint"},
     "logistic": _NEWTON,
     "poisson": {*_NEWTON, "count_bound", "curvature_bound", "gradient_bound"},
 }
 
 
-def map_from_dict(entry: Mapping[str, Any]) -> maps.Announced:
+def map_from_dict(entry: Mapping[str, Any]) -> maps.WaveMap:
     """Read the map of an agreement, and check it before any record is read."""
     if not isinstance(entry, Mapping):
         raise InvalidValueError(
@@ -357,9 +354,6 @@ def map_from_dict(entry: Mapping[str, Any]) -> maps.Announced:
         c, a, b = weights
         reach = entry["radius"], entry["scale"], entry["bound"]
         return maps.ResidualMap(whitening, *reach, c, a, b, entry["robust"], entry["stride"])
-    if kind == "gauge":
-        ends = entry["features"], entry["errors"]
-        return maps.GaugeMap(whitening, entry["scale"], *ends, entry["joint"])
     loss: maps.LogisticNewton | maps.PoissonNewton
     if kind == "logistic":
         loss = maps.LogisticNewton(entry["balance"])
@@ -368,13 +362,6 @@ def map_from_dict(entry: Mapping[str, Any]) -> maps.Announced:
         loss = maps.PoissonNewton(*bounds, entry["balance"])
     own = (entry[name] for name in maps.NewtonMap.written)
     return maps.NewtonMap(whitening, loss, *own)
-
-
-def wave_form(chart: maps.Announced, columns: tuple[str, ...], kept: tuple[int, ...]) -> WaveForm:
-    """Return the form of a map."""
-    if isinstance(chart, maps.GaugeMap):
-        return GaugeForm(chart, columns, kept)  # type: ignore[arg-type]
-    return WaveForm(chart, columns, kept)
 
 
 # ---- a contract, and what is sent under it
@@ -387,8 +374,6 @@ def contract(
     terms: Terms,
     wave: Wave | None = None,
     stated: Stated | None = None,
-    *,
-    followed: bool = False,
 ) -> dict[str, Any]:
     """Return public weights or a later wave's map, the noise for how far records reach, and its
     step: all of them found here, unless a plan states them already.
@@ -398,9 +383,7 @@ def contract(
     if stated is not None:
         weights = stated[0]
     elif wave is None or wave.chart is None:
-        weights = PublicWeights.chosen(
-            schema, terms, kept_promise(terms), alone=wave is None, followed=followed
-        )
+        weights = PublicWeights.chosen(schema, terms, kept_promise(terms), alone=wave is None)
     form = form_of(schema, weights, wave, terms)
     proofs = terms.proved and wave is None and not isinstance(form, EventForm)
     shared = bool(terms.databases)

@@ -189,11 +189,9 @@ class PublicWeights:
         promise: tuple[float, float],
         *,
         alone: bool = True,
-        followed: bool = False,
     ) -> "PublicWeights":
         """Return what the terms say; else the default, by kinds of columns, quorum and promise, in
-        28 bits. It is `alone` if no other wave of the same rows follows, and `followed` if one of
-        others does.
+        28 bits. It is `alone` if no other wave of the same rows follows.
         """
         asked = multiplied(schema, terms)
         if terms.weights is None:
@@ -209,7 +207,6 @@ class PublicWeights:
                 mu_of(*promise),
                 neighbours=terms.neighbours,
                 task=task,
-                followed=followed,
             )
             if isinstance(schema.target, TimeToEvent):
                 size = math.sqrt(math.fsum(weight**2 for weight in found.features))

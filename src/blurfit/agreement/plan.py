@@ -59,7 +59,7 @@ from blurfit.errors import InvalidValueError, NotCertifiedError, whole
 from blurfit.schema.schema import Schema
 from blurfit.theory import gaussian, planning
 from blurfit.theory.gaussian import mu_of
-from blurfit.theory.maps import Announced
+from blurfit.theory.maps import WaveMap
 from blurfit.theory.moments import BEYOND, ModelGuarantee, MomentCalibration, Neighbours, at_most
 from blurfit.wording import Series
 
@@ -113,7 +113,6 @@ class Plan(Fingerprinted):
 
     CALLED = "a plan"
     release: ClassVar = "at quorum"
-    differences: ClassVar = False  # contributors send rows as they are
     STATED: ClassVar = {"format": "blurfit-plan", "version": 1, "rule": RULE}
     DOCUMENT = PlanDocument
 
@@ -203,7 +202,7 @@ class Plan(Fingerprinted):
         assert terms.colluders is not None
         honest = honest_among(quorums, terms.colluders)
         first = msgspec.structs.replace(terms, quorum=honest[0])
-        made = contract(schema, first, followed=len(quorums) > 1)
+        made = contract(schema, first)
         stated = made["weights"], made["calibration"], made["step"]
         terms = msgspec.structs.replace(terms, constant=None, weights=None)  # which are among them
         plan = cls(schema, terms, task, kinds, quorums, *stated)
@@ -268,7 +267,7 @@ class Plan(Fingerprinted):
         """Return the agreement of the first wave: what the plan states, and nothing is computed."""
         return self._first
 
-    def following(self, follows: tuple[str, ...], chart: Announced) -> Agreement:
+    def following(self, follows: tuple[str, ...], chart: WaveMap) -> Agreement:
         """Return the agreement of the wave after these releases, to be announced with this map."""
         if len(follows) >= len(self):
             raise InvalidValueError(
@@ -442,14 +441,11 @@ class HeldWaves:
             would spend everything at once.
         stages: what each wave sends, and its share of the μ² of all waves.
         local: (ε, δ) of each blurred record, over all waves, where that is asked for.
-        differences: whether rows are differences from their person's mean
-            (`blurfit.estimators.people`).
     """
 
     in_all: Agreement
     stages: planning.Stages
     local: tuple[float, float] | None = None
-    differences: bool = False
 
     def __len__(self) -> int:
         return len(self.stages.stages)
@@ -508,7 +504,7 @@ class HeldWaves:
             self._terms(self.fractions[place], self.quorums[place])
         return self.following((), None)
 
-    def following(self, follows: tuple[str, ...], chart: Announced | None) -> Agreement:
+    def following(self, follows: tuple[str, ...], chart: WaveMap | None) -> Agreement:
         """Return the agreement of the wave after these releases, with this map."""
         place = len(follows)
         wave = Wave(self.in_all.fingerprint, place + 1, self.quorums, follows, chart)

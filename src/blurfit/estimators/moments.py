@@ -54,10 +54,8 @@ _agree = lru_cache(maxsize=32, typed=True)(Agreement.propose)
 # the last. (Chosen on generated diaries.)
 SHARES_OF_DIFFERENCES: tuple[tuple[StageKind, float], ...] = (
     ("joint", 0.06),
-    ("gauge", 0.02),
-    ("residual", 0.12),
-    ("gauge", 0.05),
-    ("residual", 0.75),
+    ("residual", 0.14),
+    ("residual", 0.8),
 )
 
 Table = tuple[AnyArray, tuple[Feature, ...]]  # values, and what each column of them is
@@ -263,7 +261,7 @@ class MomentPerturbation(MomentEstimator):
             return None
         local = self.local_epsilon, self.local_delta
         given: Any = None if None in local else local
-        return HeldWaves(in_all, stages, given, apart)
+        return HeldWaves(in_all, stages, given)
 
     def _spent_in_words(self) -> tuple[str, ...]:
         if isinstance(self._one_model().aim, Categorical):

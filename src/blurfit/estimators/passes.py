@@ -9,7 +9,7 @@ processor's cache; no encoded table is held.
 There is one path. It depends on the number of rows and columns, and on no value.
 
 **Rounding is private.** Δ keeps back 2⁻¹² for rounding that one record may change in all others.
-Encoding works element by element, and so do features of persons' rows and of pilot histograms, so
+Encoding works element by element, and so do features of persons' rows, so
 no bit of a row's numbers depends on other rows. What is left is the order of additions: sums of
 blocks are compensated, so up to `LARGEST_COUNT` rows, or persons with any number of rows, move by
 less than 2⁻¹³ of Δ; more are refused before anything is spent. Proofs: `docs/theory/rows.md`.
@@ -37,7 +37,7 @@ from blurfit.learning.sums import Totals
 from blurfit.schema.columns import Feature
 from blurfit.simulation import generator_for, sampler_for
 from blurfit.theory.coded import CodedForm
-from blurfit.theory.forms import GaugeForm, JointForm, WaveForm
+from blurfit.theory.forms import JointForm, WaveForm
 
 Sums = TypeVar("Sums")
 
@@ -152,8 +152,6 @@ class Rows:
     def _sums(self, form: WaveForm) -> FloatArray:
         if self.people is None:
             return self._total(lambda rows, v: form.sums(v, self.targets[rows, 0]))
-        if isinstance(form, GaugeForm):
-            return form.count(self._sizes(form, self.people))
         weights, sizes = self.people.weights, self._sizes_of_rows(form)
 
         def sums_of(rows: slice, v: FloatArray) -> FloatArray:

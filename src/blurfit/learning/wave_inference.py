@@ -60,7 +60,7 @@ from blurfit.learning.inference import UNLIMITED, Inference
 from blurfit.learning.rare_answers import left_by_step
 from blurfit.learning.shrinkage import StepSums, denoised
 from blurfit.learning.sums import Noise
-from blurfit.learning.waves import WaveSums, cut_of, step_sums
+from blurfit.learning.waves import WaveSums, clipped_fraction, step_sums
 from blurfit.schema.schema import INTERCEPT
 from blurfit.theory.maps import (
     LARGEST_LOG_RATE,
@@ -117,7 +117,7 @@ def residual_estimates(belief: Belief, chart: ResidualMap, sums: WaveSums) -> In
             "errors are not theirs. Plan a Newton wave (more people, or a larger epsilon), or read "
             "the first wave's release."
         )
-    seen = _quadratic(belief, chart, sums)
+    seen = _quadratic(chart, sums)
     jacobian = undone(coordinates(chart).T).T
     hidden = _hidden_columns(seen, jacobian)
     free = _free_directions(jacobian, hidden)
@@ -183,12 +183,11 @@ class _Quadratic:
     deviation: float  # σ/n, of the noise on the diagonal of `noisy`
 
 
-def _quadratic(belief: Belief, chart: ResidualMap, sums: WaveSums) -> _Quadratic:
+def _quadratic(chart: ResidualMap, sums: WaveSums) -> _Quadratic:
     """Read a residual wave's sums; refuse those in which noise hides the size of the residuals."""
     n = sums.count
-    read = step_sums(chart, sums, cut_of(belief, chart, sums))
-    gram, kept = denoised(read)
-    clipped = float(sums.matrix[-1, -1]) / (n * chart.target_weight**2)
+    read = step_sums(chart, sums)
+    (gram, kept), clipped = denoised(read), clipped_fraction(chart, sums)
     deviation = sums.deviation / (n * chart.target_weight**2)
     if clipped + deviation > MOST_CLIPPED or clipped < 2 * deviation:
         raise InfeasibleError(NOISE_DOMINATES)

@@ -12,10 +12,9 @@ for rounding: its numbers are rounded to 24 bits (`rounded`), and a radius never
 the coordinates of the map. The belief is the prior of θ, and `bayes_step` gives the posterior. The
 step starts from the map *as it was announced*, for that is what records were blurred under.
 
-**The next map** (`next_map`). r and R follow from a gauge (`choose`), or from `reach_of` without
-one; Newton's loss is bounded by what is believed of rates. With few people only the last wave looks
-for slopes, and learns the mean too if the target's spread is below `_TIGHT` of its bounds: no map
-changes what a wave's noise must be.
+**The next map** (`next_map`). r and R follow from public facts (`reach_of`), and are never beyond
+what bounds allow; Newton's loss is bounded by what is believed of rates. No map changes what a
+wave's noise must be.
 
 **Log-odds and log rates** (`on_curve`). Lines become curves before Newton's waves. If classes of a
 label ±1 are Gaussian with one covariance, log-odds have the slope 2β_LS/(V_y(1 − R²)), V_y = 1 −
@@ -29,30 +28,17 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import expit, gammainc, gammaincc
+from scipy.special import expit
 
 from blurfit.data import BoolArray, FloatArray
 from blurfit.errors import InvalidValueError, one_of, positive, whole
 from blurfit.learning.beliefs import (
-    MEAN,
-    SIGNAL,
-    SLOPES,
-    WEIGHTS,
     Belief,
-    Cut,
-    about_mean,
-    assumed_law,
     bounds_of,
-    choose,
-    choose_mean,
-    completed,
     coordinates,
-    cut_at,
     even_slopes,
-    gauge_map,
     inside,
     known_of,
-    law_of,
     start_of,
     undone,
 )
@@ -62,8 +48,6 @@ from blurfit.theory.gaussian import root_of_increasing
 from blurfit.theory.maps import (
     LARGEST_LOG_RATE,
     LARGEST_RADIUS,
-    Announced,
-    GaugeMap,
     LogisticNewton,
     NewtonMap,
     PoissonNewton,
@@ -74,25 +58,15 @@ from blurfit.theory.maps import (
 )
 from blurfit.theory.planning import (
     StageKind,
-    Task,
     information,
     newton_radius,
     reach_of,
     stride_of_squares,
 )
 
-# Of their expected length: white features that are shorter shrink the whitening. Numbers have less,
-# for a mixture of narrow and wide people is as short as bounds that are too wide.
-_TOO_WIDE: dict[Task, float] = {"number": 0.15, "label": 0.3, "count": 0.3}
-_NEARLY_ALL = 0.97  # E[w], above which nobody was seen far out
-_POOR = 0.75  # ψ of a wave, below which no more than a usual signal is believed
-
-
+SIGNAL = 0.4  # of the variance that a mean leaves, which slopes may explain, as weights expect
+LEAST_SPREAD = 0.05  # E[s²g²], which noise may hide: residuals are scaled to about 1
 _LAST_RADIUS, _LAST_BOUND = 1.2, 4.5  # of Newton's last wave, whose errors are told: chosen
-ENOUGH = 100.0  # nμ for each column, from which squared errors stand above their noise
-_TIGHT = 0.2  # of half the target's bounds: a smaller spread is that of bounds that are too wide
-
-
 _MISFIT = 0.25  # of the squared slope, of a model that was turned from least squares into log-odds
 _SURE = 1 - 1e-9  # of a label's mean: what doubles still tell from 1
 
@@ -120,21 +94,19 @@ class WaveSums:
         positive(deviation=self.deviation)
 
 
-def learn_wave(belief: Belief, chart: Announced, sums: WaveSums) -> Belief:
+def learn_wave(belief: Belief, chart: WaveMap, sums: WaveSums) -> Belief:
     """Return what is believed after a wave that was collected under `chart`, a map of `belief`."""
-    if isinstance(chart, GaugeMap):
-        facts = sums.matrix[0], sums.count, sums.deviation
-        law = law_of(chart, *facts, differences=belief.differences)
-        return replace(belief, law=law)
-    at = belief if isinstance(chart, ResidualMap) else on_curve(belief)
-    cut = cut_of(belief, chart, sums) if isinstance(chart, ResidualMap) else None
-    read = step_sums(chart, sums, cut)
+    line = isinstance(chart, ResidualMap)
+    at = belief if line else on_curve(belief)
+    read = step_sums(chart, sums)
+    if isinstance(chart, ResidualMap) and at.task == "number":  # nothing of yes and no has a tail
+        passing = inside(clipped_fraction(chart, sums))
+        variance = read.linear_variance / passing**2
+        read = replace(read, linear=read.linear / passing, linear_variance=variance)
     into = coordinates(chart)
     prior = into @ at.covariance @ into.T
-    if learns_mean(chart):
-        prior[1:] = prior[:, 1:] = 0.0
     prior += _slack(prior)
-    if isinstance(chart, ResidualMap) and at.task == "number" and _poor(at, chart, sums):
+    if line:
         prior *= _believable(prior, read, sums)
     step = bayes_step(read, prior)
     back = undone(into.T).T
@@ -143,70 +115,33 @@ def learn_wave(belief: Belief, chart: Announced, sums: WaveSums) -> Belief:
     if isinstance(chart, NewtonMap) and at.task == "count":
         change = held_back(at, chart, change)
     learned = replace(at, coefficients=start_of(chart) + change, covariance=(error + error.T) / 2)
-    if cut is None:
-        return learned
-    assert isinstance(chart, ResidualMap)
-    if learns_mean(chart):
-        variance = read.dispersion * (chart.scale / chart.target_scale) ** 2
-        covariance = learned.covariance + variance / at.scale**2 * about_mean(at)
-        return replace(learned, covariance=covariance, scale=math.sqrt(variance), law=None)
-    return _features(learned, chart, read, step, cut)
+    return _features(learned, chart, read, step) if isinstance(chart, ResidualMap) else learned
 
 
-def _poor(belief: Belief, chart: ResidualMap, sums: WaveSums) -> bool:
-    """Tell whether noise hides slopes from a wave, or nobody has looked where people are."""
-    mu = chart.sensitivity() / sums.deviation
-    return belief.law is None or information(sums.count, mu, len(belief.mean)) < _POOR
-
-
-def learns_mean(chart: Announced) -> bool:
-    """Tell whether the map is one of a wave that learns the mean alone."""
-    return isinstance(chart, ResidualMap) and chart.feature_weight == MEAN[1]
-
-
-def cut_of(belief: Belief, chart: ResidualMap, sums: WaveSums) -> Cut:
-    """Return what the wave's weights and cut do, by the gauge before it or by what is assumed."""
-    law = belief.law or assumed_law(chart.whitening.dimension)
-    found = cut_at(law, chart, sums.count, chart.sensitivity() / sums.deviation)
-    if belief.task == "label":
-        return replace(found, through=1.0)  # what is cut of yes and no has no tail
-    if belief.law is None:
-        reach = sums.count * chart.constant * chart.target_weight
-        centre = float(sums.matrix[0, -1]) / reach  # of a mean that the last model missed
-        return replace(found, through=inside(cut_share(chart, sums) - centre**2, centre))
-    return found
-
-
-def cut_share(chart: ResidualMap, sums: WaveSums) -> float:
-    """Return E[(s·g)²]/R² as the wave saw it: 1 where everybody's error is cut."""
+def clipped_fraction(chart: ResidualMap, sums: WaveSums) -> float:
+    """Return E[min(|s·g|, R)²]/R² as the wave saw it: 1 where everybody's residual is clipped."""
     return float(sums.matrix[-1, -1]) / (sums.count * chart.target_weight**2)
 
 
-def step_sums(chart: WaveMap, sums: WaveSums, cut: Cut | None = None) -> StepSums:
-    """Return the wave's quadratic, the constant first, with the law of its noise; of a residual
-    wave with what is known of its cut.
-    """
+def step_sums(chart: WaveMap, sums: WaveSums) -> StepSums:
+    """Return the wave's quadratic, the constant first, with the distribution of its noise."""
     size = 1 + chart.whitening.dimension
     square = sums.deviation**2
     variance = np.full((size, size), square / 2)
     np.fill_diagonal(variance, square)
+    noise = Noise(variance)
     if isinstance(chart, ResidualMap):
         _refuse_shape(sums, size + 1, linear=False)
-        assert cut is not None
         gram = np.array(sums.matrix[:-1, :-1])
         full = chart.constant**2 * sums.count
-        gram[0, 0] = min(max(float(gram[0, 0]), 0.02 * full), full)  # E_w is a share
-        noise = Noise(variance)
-        expected = cut.weight * cut.spread
-        seen = float(sums.matrix[-1, -1]) / sums.count / chart.target_scale**2
-        left = max(seen, 0.1 * expected) / cut.weight * chart.target_scale**2
-        curvature = cut.energy * chart.feature_scale**2
-        linear, blur = sums.matrix[:-1, -1] / cut.through, square / 2 / cut.through**2
-        return StepSums(sums.count, gram, linear, noise, blur, curvature, left)
+        gram[0, 0] = min(max(float(gram[0, 0]), 0.02 * full), full)  # the weight's mean is a share
+        left = max(clipped_fraction(chart, sums) * chart.bound**2, LEAST_SPREAD)
+        left *= chart.target_scale**2 * full / gram[0, 0]
+        curvature = chart.feature_scale**2
+        return StepSums(sums.count, gram, sums.matrix[:-1, -1], noise, square / 2, curvature, left)
     _refuse_shape(sums, size, linear=True)
     assert sums.linear is not None
     order = [size - 1, *range(size - 1)]
-    noise = Noise(variance)
     of_features, _ = chart.scale
     return StepSums(
         sums.count,
@@ -227,12 +162,11 @@ def _slack(prior: FloatArray) -> FloatArray:
 
 
 def _believable(prior: FloatArray, read: StepSums, sums: WaveSums) -> float:
-    """Return by how much P is too large for the errors that a poor wave saw: see `_poor`.
+    """Return by how much P is too large for the residuals that the wave saw.
 
     The last model's error, E[θᵀAθ] = tr PA, is a part of the E[s²g²] that was released, and at most
     `SIGNAL` of it is expected. If the scale was taken for too large, as bounds that are too wide
-    make it, P is too large with it, and slopes of noise are believed. The more is known, the
-    smaller P is beside E[s²g²], and nothing happens.
+    make it, P is too large with it, and slopes of noise are believed.
     """
     noise = sums.deviation / sums.count
     most = max(float(sums.matrix[-1, -1]) / sums.count, 0.0) + noise
@@ -240,28 +174,15 @@ def _believable(prior: FloatArray, read: StepSums, sums: WaveSums) -> float:
     return min(1.0, SIGNAL * most / float(np.sum(prior * gram)))
 
 
-def _features(belief: Belief, chart: ResidualMap, read: StepSums, step: Step, cut: Cut) -> Belief:
-    """Whiten the belief's features again by what this wave saw of them.
+def _features(belief: Belief, chart: ResidualMap, read: StepSums, step: Step) -> Belief:
+    """Whiten the belief's features again by what this wave saw of the weighted records.
 
-    Their directions are those of the weighted records; their size is what the law says of all.
     (Newton's M is weighted by h: it leaves the whitening as it is.)
     """
     lower = undone(chart.whitening.matrix)
     weight = step.gram[0, 0] / chart.constant**2
     shift = step.gram[0, 1:] / (chart.constant * chart.feature_scale * weight)
     centred = step.gram[1:, 1:] / (chart.feature_scale**2 * weight) - np.outer(shift, shift)
-    if math.isfinite(cut.law_noise):
-        size = cut.lost + cut.energy
-    else:
-        seen, wide = float(np.trace(centred)) * weight / len(shift), _TOO_WIDE[belief.task]
-        size = _size(seen, chart.radius, len(shift) / 2, wide)
-        if belief.seen is not None:  # or a few people carry the length
-            least, noise = belief.seen.energy(chart.whitening)
-            size = max(size, least - 2 * noise)
-        unsure = math.sqrt(read.noise.variance[0, 0]) / (chart.constant**2 * read.count)
-        near = weight + unsure > _NEARLY_ALL  # and nobody is so far out as to count less
-        size = size if size < wide and near else 1.0
-    centred *= size * len(shift) / max(float(np.trace(centred)), 1e-12)
     spread = soft_floor(lower @ centred @ lower.T, 0.0)
     explained = float(step.theta @ step.gram @ step.theta) / weight  # of the last model's errors
     left = max(read.dispersion - explained, 0.1 * read.dispersion)
@@ -270,26 +191,7 @@ def _features(belief: Belief, chart: ResidualMap, read: StepSums, step: Step, cu
         mean=np.clip(chart.whitening.mean + lower @ shift, -1.0, 1.0),
         spread=(spread + spread.T) / 2,
         scale=math.sqrt(left) / chart.target_scale * chart.scale,
-        law=None,
     )
-
-
-def _size(seen: float, radius: float, shape: float, wide: float) -> float:
-    """Return by how much the whitening's spread is too wide: 1, unless it is clearly so.
-
-    `seen` is E‖f'‖²/p of the cut features. Let t = ‖f‖²/p have a gamma law (of Gaussian features:
-    shape p/2) with E[min(t, r²)] = seen: if its mean is below `wide`, bounds were so wide that
-    noise hid the columns' spread, and it shrinks by that.
-    """
-    if not 0 < seen < min(wide, 0.99 * radius**2):  # no mean gives more than r², but noise may
-        return 1.0
-
-    def kept(mean: float) -> float:
-        x = radius**2 * shape / mean
-        return float(mean * gammainc(shape + 1, x) + radius**2 * gammaincc(shape, x))
-
-    mean = root_of_increasing(lambda mean: kept(mean) - seen, seen, 1e-6)
-    return mean if mean < wide else 1.0
 
 
 def _refuse_shape(sums: WaveSums, size: int, *, linear: bool) -> None:
@@ -311,30 +213,28 @@ def _refuse_shape(sums: WaveSums, size: int, *, linear: bool) -> None:
 
 def next_map(
     belief: Belief, kind: StageKind, count: int, mu: float, *, last: bool = True, held: bool = False
-) -> Announced:
+) -> WaveMap:
     """Return the next wave's public map, for `count` people under μ-GDP, by what is public.
 
-    The `last` wave collects squared slopes or errors too, for standard errors: of numbers, where
-    nμ is at least 100 for each column, so that they stand above their noise. Of very many rows that
-    are `held`, some send them.
+    The `last` wave collects squared slopes or errors too, for standard errors. Of very many rows
+    that are `held`, some send them.
     """
-    one_of(("gauge", "mean", "residual", "newton"), kind=kind)
+    one_of(("residual", "newton"), kind=kind)
     at = on_curve(belief) if kind == "newton" else belief
-    if kind != "newton" and not belief.line:
-        raise InvalidValueError("Expected residual waves before Newton's, got one after.")
-    if kind != "newton":
-        white = _whitening(at, _not_too_long(at, reach_of(count, mu, len(at.mean))[0]))
+    if kind == "residual":
+        if not belief.line:
+            raise InvalidValueError("Expected residual waves before Newton's, got one after.")
+        radius, bound = reach_of(count, mu, len(at.mean))
+        white = _whitening(at, _not_too_long(at, radius))
         scale = float(rounded(np.array(at.scale)))
-        if kind == "gauge":
-            return gauge_map(white, scale, count, mu, differences=at.differences)
-        told = last and at.task == "number"
-        single = told and at.law is not None and not at.coefficients[1:].any()
-        if kind == "mean" or (single and scale < _TIGHT):
-            return ResidualMap(white, *_reach_of_mean(at, scale, count, mu), *MEAN)
-        weights = SLOPES if single else WEIGHTS
-        reach = _reach(at, white, scale, count, mu, weights, last=told)
-        robust = told and not single and count * mu >= ENOUGH * len(at.mean)
-        return _of_some(ResidualMap(white, *reach, *weights, robust), count, mu, held=held)
+        farthest_out, largest = bounds_of(white, scale)
+        if at.task == "label":  # a rare class is far from the mean, and is never clipped
+            average = white.intercept + float(white.coefficients @ white.mean)
+            bound = max(bound, (1 + min(abs(average), 1.0)) / scale)
+        reach = outward(min(radius, farthest_out)), scale, outward(min(bound, largest))
+        return _of_some(
+            ResidualMap(white, *reach, robust=last and at.task == "number"), count, mu, held=held
+        )
     if at.task == "number":
         raise InvalidValueError("Expected labels or counts for a Newton wave, got numbers.")
     loss = LogisticNewton() if at.task == "label" else _loss_of_counts(at, count, mu, last=last)
@@ -404,48 +304,6 @@ def _not_too_long(belief: Belief, radius: float) -> FloatArray:
     far = np.where(level, np.maximum(mean, 1 - mean), 1 + np.abs(mean))
     least = np.where(known, far**2 / (len(mean) * radius**2), 0.0)
     return belief.spread + np.diag(np.maximum(least - np.diagonal(belief.spread), 0.0))
-
-
-def _reach(
-    belief: Belief,
-    white: Whitening,
-    scale: float,
-    count: int,
-    mu: float,
-    weights: tuple[float, float, float],
-    *,
-    last: bool,
-) -> tuple[float, float, float]:
-    """Return r, the scale, and R: by where people are, or by a rule where nobody has looked."""
-    p = white.dimension
-    if belief.law is None:
-        ends = zip(reach_of(count, mu, p), bounds_of(white, scale), strict=True)
-        radius, bound = (min(one) for one in ends)  # beyond is nobody, only noise
-        if belief.task == "label":  # a rare class is far from the mean, and is never cut
-            average = white.intercept + float(white.coefficients @ white.mean)
-            bound = max(bound, (1 + min(abs(average), 1.0)) / scale)
-        return outward(radius), scale, outward(bound)
-    slopes = undone(white.matrix).T  # of white features
-    error = float(np.trace(slopes @ belief.covariance[1:, 1:] @ slopes.T)) / (p * scale**2)
-    law = belief.law
-    if belief.seen is not None:
-        square, _ = belief.seen.residual(ResidualMap(white, 1.0, scale, 1.0))
-        law = completed(law, belief.seen.energy(white), square)
-    seen, differences = belief.law if last else None, belief.differences
-    radius, bound = choose(law, count, mu, p, error, seen, weights=weights, differences=differences)
-    return outward(radius), scale, outward(bound)
-
-
-def _reach_of_mean(
-    belief: Belief, scale: float, count: int, mu: float
-) -> tuple[float, float, float]:
-    """Return the same for a wave that learns the mean alone, which follows a gauge."""
-    if belief.law is None or belief.coefficients[1:].any():
-        raise InvalidValueError(
-            "Expected a gauge, and no slopes before, for a wave of the mean alone."
-        )
-    radius, bound = choose_mean(belief.law, count, mu)
-    return outward(radius), scale, outward(bound)
 
 
 def rounded(numbers: FloatArray) -> FloatArray:

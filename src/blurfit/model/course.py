@@ -20,7 +20,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -38,13 +37,12 @@ from blurfit.learning.inference import Inference, estimates_apart, infer
 from blurfit.learning.shrinkage import linear_bayes
 from blurfit.learning.sums import Submodel, crowded_bound
 from blurfit.learning.wave_inference import Collected, wave_estimates
-from blurfit.learning.waves import WaveSums, learn_wave, learns_mean, next_map, on_curve
+from blurfit.learning.waves import WaveSums, learn_wave, next_map, on_curve
 from blurfit.model.model import Link, PublishedModel, WaveShare, coefficient_places
 from blurfit.model.release import PublishedMoments
 from blurfit.schema.schema import units
 from blurfit.theory.forms import WaveForm
-from blurfit.theory.maps import Announced, GaugeMap
-from blurfit.theory.planning import information, mean_alone
+from blurfit.theory.maps import WaveMap
 from blurfit.wording import Message, message_of
 
 Waves = Plan | HeldWaves  # of different people, or of all rows each
@@ -163,7 +161,7 @@ class Course:
                 refusal = message_of(error)
         return None, refusal
 
-    def _chart(self) -> Announced:
+    def _chart(self) -> WaveMap:
         place = len(self.releases)
         if place >= len(self.agreed):
             raise InvalidValueError(
@@ -229,9 +227,7 @@ def _model(course: Course) -> PublishedModel:
 
 
 def _method(plan: Waves, releases: Sequence[PublishedMoments]) -> str:
-    later = zip(plan.kinds[1:], releases[1:], strict=False)
-    of_later = ("mean" if learns_mean(_chart_of(one)) else kind for kind, one in later)
-    kinds = (plan.kinds[0], *of_later)
+    kinds = plan.kinds[: len(releases)]
     if isinstance(plan, Plan):
         return f"waves: {', '.join(kinds)}"
     shares = zip(kinds, plan.fractions, strict=False)
@@ -256,25 +252,13 @@ def wave_sums(release: PublishedMoments) -> WaveSums:
 def _first(plan: Waves, release: PublishedMoments) -> Belief:
     """Return linear Bayes of the joint sums: quick, and good enough for a start."""
     sums = _joint_sums(plan, release)
-    size = len(sums.features)
-    mean = "mean" in plan.kinds[:3]  # it follows a gauge, and begins without slopes
-    if isinstance(plan, Plan) and plan.task == "number":
-        psi = information(plan.honest[0], plan.mus[0], size)
-        mean = mean_alone("number", psi, size, followed=True)
-    facts: dict[str, Any] = {"mean": mean, "differences": plan.differences}
-    return first_belief(sums, linear_bayes(sums), plan.task, plan.count_bound, **facts)
+    return first_belief(sums, linear_bayes(sums), plan.task, plan.count_bound)
 
 
-def _chart_of(release: PublishedMoments) -> Announced:
+def _chart_of(release: PublishedMoments) -> WaveMap:
     wave = release.agreement.wave
     assert wave is not None and wave.chart is not None  # noqa: PT018 - `require` has seen to it
     return wave.chart
-
-
-ONLY_MEAN = (
-    "The waves learned the mean alone, as noise would have hidden any slope: there are no standard "
-    "errors. State tighter bounds, collect more records, or allow a larger epsilon."
-)
 
 
 def _wave_inference(
@@ -287,10 +271,6 @@ def _wave_inference(
     if len(course.releases) == 1:
         return (), (), "The plan ended after its first wave; fit its release for standard errors."
     last = _last(course, -1)
-    if last is None:
-        return (), (), "The course ended after a gauge, which tells no coefficients."
-    if learns_mean(last[1]):
-        return (), (), ONLY_MEAN
     try:
         before = _last(course, -2) if len(course.releases) > 2 else None
         found = wave_estimates(*last, before)
@@ -310,12 +290,10 @@ def _joint_sums(plan: Waves, release: PublishedMoments) -> Submodel:
     return release.joint.submodel(plan.schema.target.name, kept)
 
 
-def _last(course: Course, place: int) -> Collected | None:
-    """Return what a wave's estimates of one column are made of; None of a gauge."""
+def _last(course: Course, place: int) -> Collected:
+    """Return what a wave's estimates of one column are made of."""
     release = course.releases[place]
     chart = _chart_of(release)
-    if isinstance(chart, GaugeMap):
-        return None
     return course.beliefs[place - 1], chart, wave_sums(release)
 
 
@@ -340,7 +318,7 @@ def _disagreeing(course: Course) -> tuple[int, int] | None:
 
 
 def _estimates(course: Course, place: int) -> Inference | None:
-    """Return what one wave tells, of (1, v) without last levels; None of a gauge."""
+    """Return what one wave tells, of (1, v) without last levels."""
     if place == 0:
         return infer(_joint_sums(course.plan, course.releases[0]))
     later = _last(course, place)

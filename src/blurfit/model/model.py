@@ -604,7 +604,6 @@ class PublishedModel(PublishedFile, ModelQuestions):
         if self.transform is None:
             return exact
         chart = map_from_dict(self.transform)
-        assert not isinstance(chart, maps.GaugeMap)
         limits, far = [], farthest(chart.whitening)
         if chart.radius < far:
             limits.append(
@@ -651,7 +650,6 @@ class PublishedModel(PublishedFile, ModelQuestions):
             best = np.linalg.lstsq(rows, target[:, column], rcond=None)[0]
             return np.asarray(told.matrix[:, list(told.places)] @ best + told.offset)
         chart = map_from_dict(self.transform)
-        assert not isinstance(chart, maps.GaugeMap)
         places, encoded = coefficient_places(schema), target[:, 0]
         if isinstance(chart, maps.NewtonMap) and isinstance(chart.loss, maps.PoissonNewton):
             encoded = (encoded + 1) / 2 * chart.loss.count_bound

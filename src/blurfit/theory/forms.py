@@ -17,7 +17,7 @@ columns of one group, except for neighbouring hats. If the number of people behi
 public (`counted=False`), the first two are submitted. Leaving entries out cannot raise the
 sensitivity.
 
-*`WaveForm`* and `GaugeForm`: the numbers that an announced transform makes of a record
+*`WaveForm`*: the numbers that an announced transform makes of a record
 (`blurfit.theory.maps`), and how often each counts in the squared norm. Whatever transform is
 announced, a record stays within the sensitivity, which follows from the weights, or from the loss
 and τ ≥ 1: numbers in the agreement that `verify` checks. As computed, Δ is exceeded by a factor
@@ -39,14 +39,7 @@ import numpy.typing as npt
 
 from blurfit.data import FloatArray, fixed
 from blurfit.errors import InvalidValueError, one_of, positive, whole
-from blurfit.theory.maps import (
-    GaugeMap,
-    NewtonMap,
-    PoissonNewton,
-    ResidualMap,
-    WaveMap,
-    sizes,
-)
+from blurfit.theory.maps import NewtonMap, PoissonNewton, ResidualMap, WaveMap, sizes
 from blurfit.theory.moments import Neighbours, Reach, sensitivity
 
 IndexArray = npt.NDArray[np.intp]
@@ -378,8 +371,8 @@ class WaveForm(Form):
 
     @property
     def is_newton(self) -> bool:
-        """Whether a Newton step is collected, and neither residuals nor bins."""
-        return not isinstance(self.chart, ResidualMap | GaugeMap)
+        """Whether a Newton step is collected, and not residuals."""
+        return isinstance(self.chart, NewtonMap)
 
     def sensitivity(self, neighbours: Neighbours) -> float:
         """Δ of the map's numbers, whatever it was made of."""
@@ -543,60 +536,3 @@ class WaveForm(Form):
     def _squared(self) -> Places:
         """Those of the squares: of all rows, but the error's own; none unless they are sent."""
         return places(len(self.kept) + 1 if self.chart.robust else 0)
-
-
-class GaugeForm(WaveForm):
-    """The counts of a gauge: of the bins that records are in.
-
-    >>> from blurfit.theory.maps import Whitening
-    >>> chart = GaugeMap(Whitening([0.5], [[2.0]], [1.0]), 0.5, [0.4, 1, 2], [1, 3])
-    >>> GaugeForm(chart, ("age", "income"), (0,)).products(np.array([[0.75, 1.0]])).tolist()
-    [[0.0, 1.0, 0.0, 1.0, 0.0]]
-    """
-
-    chart: GaugeMap  # type: ignore[assignment]
-
-    @cached_property
-    def counts(self) -> FloatArray:
-        """Each number counts once."""
-        return fixed(np.ones(self.chart.width))
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The bins in their order."""
-        return tuple(f"bin {place}" for place in range(self.chart.width))
-
-    def products(self, values: FloatArray) -> FloatArray:
-        """1 for each bin that a record is in, 0 for the others."""
-        found = np.zeros((*values.shape[:-1], self.chart.width))
-        for places in self.chart.places(*self._parts(values)):
-            np.put_along_axis(found, places[..., None], 1.0, axis=-1)
-        return found
-
-    def pooled(self, values: FloatArray) -> FloatArray:
-        """1 for each bin that one person with all their rows, (m, k), is in, 0 for the others."""
-        found = np.zeros(self.chart.width)
-        found[[int(one) for one in self.chart.places(*self._parts(values), together=True)]] = 1.0
-        return found
-
-    def sums(
-        self,
-        v: FloatArray,
-        target: FloatArray,
-        weights: FloatArray | None = None,
-        people: FloatArray | None = None,
-    ) -> FloatArray:
-        """Count the rows (n, k) in each bin."""
-        assert weights is None
-        assert people is None
-        return self.count(self.sizes(v, target))
-
-    def count(self, sizes: FloatArray) -> FloatArray:
-        """Count rows, or people, in each bin, by their `sizes` (2, n)."""
-        each = [np.bincount(bins, minlength=self.width) for bins in self.chart.bins(*sizes)]
-        return np.asarray(np.sum(each, axis=0), dtype=np.float64)
-
-    def matrix(self, sums: Sequence[float] | FloatArray, count: int) -> FloatArray:
-        """The counts as they are: (1, width)."""
-        del count
-        return np.array(sums, dtype=np.float64)[None]

@@ -11,7 +11,6 @@ triangular) and the last model, coefficients β and intercept β₀:
   r√p/‖f‖), and z = (c·s, a·s·f/(r√p), b·clip(s·g, ±R)/R) with a² + b² ≤ 1; p features, r and R
   public bounds. The whole record is weighted by s. If the target's conditional mean is linear, that
   biases nothing, whatever r is.
-* `GaugeMap`: the bins of ‖f‖/√p and of |g| that a record is in, from which r and R are chosen.
 * `NewtonMap`, for labels and counts: x = (f/(r√p), κ)/√(1 + κ²) and the quadratic (h·xxᵀ,
   −g·x)/max(1, ‖x‖²), with g and h the first and second derivative of the loss at the score t.
 
@@ -25,7 +24,6 @@ entries off the diagonal count twice, the vector p of a Newton wave 1/τ², and 
 | residual, robust | √(2(K + b²)² + 2ω²(K² − b⁴/(1 + ω²))), K = c² + a² | ω² ≤ ½ |
 | Newton, labels | 2/τ, if τ ≤ 4.9679; else `logistic_sensitivity` | robust: τ ≤ 4.5, 2ω²τ² ≤ 1 |
 | Newton, counts | `bounded_sensitivity` | 0 ≤ h ≤ H, ‖g‖ ≤ G; robust: 2ω²G²τ² ≤ 1 |
-| pilot histogram | 2 for two, √2 for the joint one | |
 
 Several rows of one person have the Δ of one row. A single submission is compared with any other:
 `replace`, always.
@@ -46,7 +44,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
-from blurfit.data import FloatArray, IntArray, fixed
+from blurfit.data import FloatArray, fixed
 from blurfit.errors import InvalidValueError, finite, nonnegative, one_of, positive, whole
 from blurfit.theory.moments import NEIGHBOURS, NUDGE, Neighbours
 
@@ -62,7 +60,6 @@ LARGEST_NUMBER = 1e6  # of means, coefficients and scales: records lie in [−1,
 LARGEST_WHITENING = 1e12
 LARGEST_SCORE = 500.0  # of a model that is announced; its exponential is still a number
 SMALLEST_RADIUS, LARGEST_RADIUS = 1e-4, 1e6
-MOST_BINS = 64  # of a gauge
 
 
 @dataclass(frozen=True)
@@ -698,72 +695,4 @@ class NewtonMap(PublicMap):
         return super().to_dict() | {"kind": self.loss.kind, **asdict(self.loss)}
 
 
-@dataclass(frozen=True, eq=False)
-class GaugeMap(PublicMap):
-    """The bins of ‖f‖/√p and of |g|, g = (y − t)/scale, that a record is in: one 1 in each of two
-    histograms, or one in their joint one.
-    """
-
-    whitening: Whitening  # m, W and the last model
-    scale: float  # the residuals' spread as far as it is known
-    features: FloatArray  # where the bins of ‖f‖/√p end: increasing; the last has what is beyond
-    errors: FloatArray  # where the bins of |g| end
-    joint: bool = False  # whether pairs of bins are counted
-    kind = "gauge"
-    written: ClassVar[tuple[str, ...]] = "scale", "features", "errors", "joint"
-    robust: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        within(1 / LARGEST_NUMBER, LARGEST_NUMBER, scale=self.scale)
-        for name in ("features", "errors"):
-            edges = numbers(LARGEST_WHITENING, **{name: getattr(self, name)})
-            increasing = edges.ndim == 1 and (np.diff(edges, prepend=0.0) > 0).all()
-            if not increasing or not 2 <= len(edges) <= MOST_BINS:
-                raise InvalidValueError(
-                    "Expected {name} to be 2 to {most_bins} increasing ends.",
-                    name=name,
-                    most_bins=MOST_BINS,
-                )
-            object.__setattr__(self, name, fixed(edges))
-        _yes_or_no(joint=self.joint)
-
-    @property
-    def width(self) -> int:
-        """How many counts there are."""
-        rows, columns = len(self.features), len(self.errors)
-        return rows * columns if self.joint else rows + columns
-
-    def sensitivity(self, neighbours: Neighbours = "replace") -> float:
-        """Δ of the counts: a record is in one bin, or in one of each histogram."""
-        one_of(NEIGHBOURS, neighbours=neighbours)
-        moved = (1 if self.joint else 2) * (2 if neighbours == "replace" else 1)
-        return math.sqrt(moved) * NUDGE
-
-    def places(self, v: ArrayLike, y: ArrayLike, *, together: bool = False) -> tuple[IntArray, ...]:
-        """The counts to which each record, or one person with all rows, adds 1: one array of
-        places, or two.
-        """
-        size, error = sizes(self.whitening, self.scale, v, y)
-        if together:
-            size, error = (np.array(root_mean_square(each)) for each in (size, error))
-        return self.bins(size, error)
-
-    def bins(self, size: FloatArray, error: FloatArray) -> tuple[IntArray, ...]:
-        """The same, of ‖f‖/√p and |g|."""
-        row, column = _ends_below(self.features[:-1], size), _ends_below(self.errors[:-1], error)
-        joint = row * len(self.errors) + column
-        return (joint,) if self.joint else (row, len(self.features) + column)
-
-
-def _ends_below(ends: FloatArray, values: FloatArray) -> IntArray:
-    """Return how many of a few ends lie below each value: faster than a search, as nothing waits
-    for a guess.
-    """
-    found = np.zeros(np.shape(values), dtype=np.int8)
-    for end in ends:
-        found += (values > end).view(np.int8)
-    return found.astype(np.intp)
-
-
-WaveMap = ResidualMap | NewtonMap  # under which a step is collected
-Announced = WaveMap | GaugeMap  # what a wave can announce
+WaveMap = ResidualMap | NewtonMap  # what a later wave announces

@@ -33,9 +33,8 @@ differential privacy*, 2022.
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple
 
 from blurfit.errors import (
     InvalidValueError,
@@ -49,7 +48,6 @@ from blurfit.errors import (
 )
 from blurfit.wording import Message
 
-Calibration = TypeVar("Calibration")
 Neighbours = Literal["replace", "zero-out"]
 NEIGHBOURS: tuple[Neighbours, ...] = ("replace", "zero-out")
 
@@ -171,26 +169,6 @@ def require_one(epsilon: float | None, delta: float | None) -> None:
         nonnegative(epsilon=epsilon)
     if delta is not None:
         inside_unit_interval(delta=delta)
-
-
-def calibration_from(
-    kind: type[Calibration],
-    parts: Mapping[str, Any],
-    fields: Mapping[str, Any],
-) -> Calibration:
-    """Read what a calibration's `to_dict` wrote; refuse missing and unknown fields."""
-    try:
-        given = {**fields}
-        for name, part in parts.items():
-            if name in given:
-                given[name] = part(**given[name])
-        return kind(**given)
-    except (AttributeError, TypeError) as error:
-        raise InvalidValueError(
-            "Expected a calibration as `to_dict` writes it: {error}. Was it written by "
-            "another version of blurfit?",
-            error=error,
-        ) from error
 
 
 def _refuse(name: str, stated: object, expected: str) -> None:
@@ -376,14 +354,30 @@ class MomentCalibration:
             )
 
     def to_dict(self) -> dict[str, Any]:
-        """Write all of it as plain numbers and words, for JSON; `from_dict` reads it."""
-        return asdict(self) | {"reach": self.reach._asdict()}
+        """Write all of it as plain numbers and words, for JSON; `from_dict` reads it.
+
+        That the promise is proved, for any number of releases, is so for every such calibration.
+        """
+        fields = asdict(self) | {"reach": self.reach._asdict()}
+        del fields["model"]["releases"], fields["model"]["proved"]
+        return fields
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> "MomentCalibration":
         """Read what `to_dict` wrote; refuse missing and unknown fields. Then call `verify`."""
-        parts = {"model": ModelGuarantee, "local": LocalGuarantee, "reach": Reach}
-        return calibration_from(cls, parts, fields)
+        try:
+            parts = {
+                "model": ModelGuarantee(**fields["model"], releases="any", proved=True),
+                "local": LocalGuarantee(**fields["local"]),
+                "reach": Reach(**fields["reach"]),
+            }
+            return cls(**{**fields, **parts})
+        except (KeyError, TypeError) as error:
+            raise InvalidValueError(
+                "Expected a calibration as `to_dict` writes it: {error}. Was it written by "
+                "another version of blurfit?",
+                error=error,
+            ) from error
 
 
 def local_target(

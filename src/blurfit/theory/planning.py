@@ -12,7 +12,7 @@ The rules are written in the signal ratio ψ = nμ/p^1.5 (`information`) for p c
   the target minimise a proxy of the excess risk.
 * `choose_plan`: contributors are divided among waves, fractions of the people. `choose_shares`:
   every row is in every wave, fractions of μ².
-* `reach_of` and `newton_radius`: clipping bounds without a pilot histogram.
+* `reach_of` and `newton_radius`: clipping bounds.
 
 Guarantees, proved in `docs/theory/waves.md` and tested in `tests/theory/test_waves.py`. *People
 divided by a rule that does not look at answers, each in one wave:* if for every fixed past each
@@ -53,8 +53,8 @@ _HALF_STEPS = 40
 
 Task = Literal["number", "label", "count"]
 TASKS: tuple[Task, ...] = ("number", "label", "count")
-StageKind = Literal["joint", "gauge", "mean", "residual", "newton"]
-STAGES: tuple[StageKind, ...] = ("joint", "gauge", "mean", "residual", "newton")
+StageKind = Literal["joint", "residual", "newton"]
+STAGES: tuple[StageKind, ...] = ("joint", "residual", "newton")
 
 # ψ from which a second wave helps. Labels gain nothing before: at ψ of 3 to 6 accuracy was even on
 # the survey, and 0.0026 ± 0.0012 and 0.0014 ± 0.0009 less on Adult (41 columns).
@@ -69,31 +69,28 @@ ENOUGH_FOR_HELD = 50.0  # ψ of the same, where every row is in every wave
 _MORE_NEWTON = 8.0  # times ψ: twice as far out is not cut, and one wave more comes back from there
 _PEOPLE_OF_CURVE = (0.1, 0.15, 0.25, 0.5)  # of whom a joint, a residual and two Newton waves are
 FEW = 3  # columns up to which labels and counts have one wave, until the exact curve can be told
-# ψ and nμ from which numbers have three, four and five waves
-_MORE_OF_NUMBERS = {3: (6.0, 0.0), 4: (12.0, 250.0), 5: (150.0, 5000.0)}
-_PEOPLE_OF_NUMBERS = {
+# Fractions of the waves of a number: of the people, or of μ² where every row is in every wave
+_NUMBERS: dict[int, tuple[float, ...]] = {
+    1: (1.0,),
     2: (0.3, 0.7),
-    3: (0.3, 0.3, 0.4),
-    4: (0.2, 0.2, 0.25, 0.35),
-    5: (0.08, 0.12, 0.15, 0.25, 0.4),
+    3: (0.2, 0.3, 0.5),
+    4: (0.1, 0.15, 0.25, 0.5),
+    5: (0.2, 0.1, 0.15, 0.2, 0.35),
 }
+ENOUGH_FOR_THREE = 6.0  # ψ from which people are divided among three waves of numbers
+RICH_INFORMATION = 200.0  # ψ from which a data holder's numbers need four waves, and not five
+LEAST_FOR_WAVES = 1.0, 48.0  # ψ and nμ, below which a data holder's numbers have one wave
 # Whoever holds all rows: shares of μ² for labels and counts (chosen; they are flat, ±0.1 of μ
-# changes less than a tenth), and for numbers the ψ and nμ from which more waves help.
+# changes less than a tenth).
 _CURVE_SHARES: dict[int, tuple[float, ...]] = {
     1: (1.0,),
     2: (0.25, 0.75),
     3: (0.16, 0.25, 0.59),
     4: (0.0625, 0.09, 0.16, 0.6875),
 }
+RADIUS, BOUND = (1.2, 0.45), (2.2, 0.6)  # r and R: the least, and times ψ^{1/3}; 28 populations
 LEAST_INFORMATION, LEAST_REACH = 1.5, 60.0  # of ψ and nμ, below which only a mean can be learned
 LEAST_FOR_LABELS, LEAST_FOR_A_SLOPE = 40.0, 3.5  # nμ, and nμ/p: below, labels tell their share
-MOST_FOR_MEANS = 200  # columns, beyond which looking for the mean in rounds takes too long
-ENOUGH_FOR_SLOPES = 4.0  # ψ from which slopes need not wait for the target's place and spread
-ENOUGH_FOR_LAST = 12.0  # nμ from which slopes are looked for after waves of the mean
-RICH_INFORMATION, RICH_REACH = 100.0, 5000.0
-# ψ and nμ, of which one pair must be reached for more than one wave of slopes, where one holds all
-# rows
-_SLOPES_OF_HELD = ((LEAST_INFORMATION, 48.0), (1.0, LEAST_REACH))
 
 
 @dataclass(frozen=True)
@@ -115,7 +112,6 @@ def public_weights(
     *,
     neighbours: Neighbours = "replace",
     task: Task | None = None,
-    followed: bool = False,
 ) -> ChosenWeights:
     """Return the default weights, which follow from the kinds of the features, n and μ alone.
 
@@ -125,11 +121,9 @@ def public_weights(
         mu: The Gaussian privacy of the sums.
         neighbours: What one person may change.
         task: What is learned of the target, if its mean or share is all that a few people tell.
-        followed: Whether waves of other people follow.
 
     Where nothing but a mean can be learned its noise is 1/b² times the variance of a mean's that is
-    released alone: 1.04 at b = 0.98. A first wave of the mean tells waves that follow how features
-    spread, too, and has b = 0.95.
+    released alone: 1.04 at b = 0.98.
 
     >>> weights = public_weights(["numeric", "sign", 3], count=10_000, mu=1.0)
     >>> round(sum(w**2 for w in weights.features) + weights.target**2, 12)
@@ -142,23 +136,22 @@ def public_weights(
     shares = [_share(kind) for kind in features]
     coefficients = sum(kind - 1 if isinstance(kind, int) else 1 for kind in features)
     psi = information(count, mu, coefficients)
-    if neighbours == "replace" and mean_alone(task, psi, coefficients, followed=followed):
-        return _shared(shares, 1.0, 0.95 if followed else _OF_MEAN)
+    if neighbours == "replace" and mean_alone(task, psi, coefficients):
+        return _shared(shares, 1.0, _OF_MEAN)
     return _shared(shares, *_best_pair(coefficients, count, mu, neighbours))
 
 
-def mean_alone(task: Task | None, psi: float, coefficients: int, *, followed: bool = False) -> bool:
+def mean_alone(task: Task | None, psi: float, coefficients: int) -> bool:
     """Tell whether nothing but the mean of a number, or the share of a label, can be learned, by
-    public facts; or should be, of a first wave that is `followed` by others of other people.
+    public facts.
 
     A label's products with its features stand above their noise as nμ/p does, and at the border
     that was found on 16 populations of 3 to 200 columns, slopes begin to help on average.
     """
     reach = psi * math.pow(coefficients, 1.5)
     if task == "label":
-        return not followed and reach < max(LEAST_FOR_LABELS, LEAST_FOR_A_SLOPE * coefficients)
-    small = reach < LEAST_REACH
-    return task == "number" and (psi < LEAST_INFORMATION or (small and not followed))
+        return reach < max(LEAST_FOR_LABELS, LEAST_FOR_A_SLOPE * coefficients)
+    return task == "number" and (psi < LEAST_INFORMATION or reach < LEAST_REACH)
 
 
 @lru_cache(maxsize=256)  # each wave of a plan, and each reader of it, asks for the same pair
@@ -239,8 +232,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Stages:
-    """The waves in their order: the first is joint, then those of the mean alone, then residual
-    waves, then Newton's.
+    """The waves in their order: the first is joint, then residual waves, then Newton's.
 
     >>> choose_plan("label", coefficients=13, count=2**17, mu=0.1).kinds
     ('joint', 'residual', 'newton', 'newton')
@@ -257,25 +249,14 @@ class Stages:
                 "Expected the fractions of the waves to sum to 1, got {fractions}.",
                 fractions=self.fractions,
             )
-        later = [kind for kind in self.kinds[1:] if kind != "gauge"]
-        gauged = [after for kind, after in itertools.pairwise(self.kinds) if kind == "gauge"]
-        if (
-            (self.kinds[0], *later) != ("joint", *sorted(later, key=STAGES.index))
-            or "joint" in later
-            or len(gauged) < self.kinds.count("gauge")
-            or not {"mean", "residual"}.issuperset(gauged)
-            or gauged.count("mean") < later.count("mean")
+        if self.kinds != ("joint", *sorted(self.kinds[1:], key=STAGES.index)) or (
+            "joint" in self.kinds[1:]
         ):
             raise InvalidValueError(
-                "Expected a joint wave first, then those of the mean, each after a gauge, then "
-                "residual ones, each after a gauge or none, then Newton's; got {kinds}.",
+                "Expected a joint wave first, then residual ones, then Newton's; got {kinds}.",
                 kinds=self.kinds,
             )
-        if self.task != "number" and "mean" in later:
-            raise InvalidValueError(
-                "Expected waves of the mean for task='number' alone, got {kinds}.", kinds=self.kinds
-            )
-        if self.task == "number" and "newton" in later:
+        if self.task == "number" and "newton" in self.kinds:
             raise InvalidValueError(
                 "Expected residual waves alone for task='number', got {kinds}: Newton's are "
                 "for labels and counts.",
@@ -317,15 +298,12 @@ def choose_plan(
     """
     one_of(TASKS, task=task)
     psi, reach = information(count, mu, coefficients), count * mu
-    if task == "number" and waves is None:
-        waves = 1 if count < FEWEST else _waves_of_numbers(psi, reach, coefficients)
-    if task == "number" and waves in _PEOPLE_OF_NUMBERS:
-        start, *rest = _PEOPLE_OF_NUMBERS[waves]
-        if waves == 2 and psi < _MORE_OF_NUMBERS[3][0]:
-            start = min(0.4, 0.9 * LEAST_INFORMATION / psi)
-            rest = [1 - start]
-        return Stages(task, (Stage("joint", start), *(Stage("residual", one) for one in rest)))
-    curve = task != "number" and psi >= ENOUGH_FOR_NEWTON and reach >= ENOUGH_FOR_CURVE
+    if task == "number":
+        if waves is None:
+            alone = count < FEWEST or mean_alone(task, psi, coefficients)
+            waves = 1 if alone else 2 if psi < ENOUGH_FOR_THREE else 3
+        return _stages_of_numbers(waves)
+    curve = psi >= ENOUGH_FOR_NEWTON and reach >= ENOUGH_FOR_CURVE
     if waves is None:
         enough = psi >= ENOUGH_FOR_TWO[task] and reach >= ENOUGH_FOR_MEANS and count >= FEWEST
         plain = coefficients <= FEW and not curve
@@ -348,11 +326,11 @@ def choose_plan(
     return Stages(task, tuple(map(Stage, kinds, _doubling(waves))))
 
 
-def _waves_of_numbers(psi: float, reach: float, coefficients: int) -> int:
-    if mean_alone("number", psi, coefficients):
-        return 1
-    enough = [k for k, (least, most) in _MORE_OF_NUMBERS.items() if psi >= least and reach >= most]
-    return max(enough, default=2)
+def _stages_of_numbers(waves: int) -> Stages:
+    """Return a joint wave and residual ones; of many waves each is twice as large as the last."""
+    whole(waves=waves)
+    first, *rest = _NUMBERS.get(waves) or _doubling(waves)
+    return Stages("number", (Stage("joint", first), *(Stage("residual", one) for one in rest)))
 
 
 def choose_shares(
@@ -360,8 +338,7 @@ def choose_shares(
 ) -> Stages:
     """Choose how a data holder's waves divide μ²: every row is in every wave; fractions sum to 1.
 
-    `waves` counts all except pilot histograms, each of which belongs to the wave after it. The
-    rules and their data are in `docs/theory/choosing-waves.md`.
+    The rules and their data are in `docs/theory/choosing-waves.md`.
     """
     one_of(TASKS, task=task)
     psi, reach = information(count, mu, coefficients), count * mu
@@ -369,34 +346,10 @@ def choose_shares(
         if waves is None and (count < FEWEST or mean_alone(task, psi, coefficients)):
             waves = 1
         return _shares_of_curve(task, psi, reach, waves)
-    rich = psi >= RICH_INFORMATION and reach >= RICH_REACH
-    alone = not any(psi >= least and reach >= most for least, most in _SLOPES_OF_HELD)
     if waves is None:
-        long = alone and coefficients > MOST_FOR_MEANS
-        waves = 1 if count < FEWEST or long else 4 if rich or alone else 7
-    whole(waves=waves)
-    if waves == 1:
-        return Stages(task, (Stage("joint", 1.0),))
-    later = waves - 1
-    poor = psi < ENOUGH_FOR_SLOPES or reach < ENOUGH_FOR_MEANS
-    single = alone and later > 1 and reach >= ENOUGH_FOR_LAST
-    first = later - int(single) if alone else int(poor and later > 2)
-    kinds: list[StageKind] = ["mean" if place < first else "residual" for place in range(later)]
-    if rich:  # each wave has twice the share of the one before
-        steps = 2.0 ** np.arange(waves)
-        gauges, start = 0.1 * steps[:-1] / math.fsum(steps[:-1]), 0.9 * steps[0] / steps.sum()
-    else:
-        start, last, looked = (0.1, 0.5, 0.1) if single else (0.2, 0.3, 0.05)
-        gauges = np.full(later, looked / later)
-        even = single or later <= 2
-        between = np.ones(later - 1) if even else np.linspace(1.0, 2.0, later - 1)
-        steps = np.array([0.0, *between, 0.0])
-        steps[-1] = steps.sum() * last / (1 - looked - start - last) if later > 1 else 1.0
-    shares = (1 - start - gauges.sum()) * steps[1:] / steps[1:].sum()
-    stages = [Stage("joint", float(start))]
-    for gauge, kind, share in zip(gauges.tolist(), kinds, shares.tolist(), strict=True):
-        stages += [Stage("gauge", gauge), Stage(kind, share)]
-    return Stages(task, tuple(stages))
+        alone = count < FEWEST or psi < LEAST_FOR_WAVES[0] or reach < LEAST_FOR_WAVES[1]
+        waves = 1 if alone else 5 if psi < RICH_INFORMATION else 4
+    return _stages_of_numbers(waves)
 
 
 def _doubling(waves: int) -> tuple[float, ...]:
@@ -450,18 +403,14 @@ def strides_of(
 ) -> tuple[int, ...]:
     """Return of how many rows each wave reads one, of 32 at most; the first and the last read all.
 
-    Waves between them are starts. Of ψ they keep 200, pilot histograms of nμ 2000, the Newton wave
-    before the last 20√ψ of ψ; the last pilot histogram has noise of at most √n/10. Reasons:
-    `docs/theory/choosing-waves.md`.
+    Waves between them are starts. Of ψ they keep 200, the Newton wave before the last 20√ψ of ψ.
+    Reasons: `docs/theory/choosing-waves.md`.
     """
     found = [1] * len(kinds)
     for place in range(1, len(kinds) - 1):
-        kind, mu, before_last = kinds[place], mus[place], place == len(kinds) - 2
-        psi = information(count, mu, coefficients)
-        signal = count * mu / 2000 if kind == "gauge" else psi / 200
-        if before_last and kind == "gauge":
-            signal = min(signal, math.sqrt(count) * mu / 14)
-        elif before_last and kind == "newton":
+        psi = information(count, mus[place], coefficients)
+        signal = psi / 200
+        if place == len(kinds) - 2 and kinds[place] == "newton":
             signal = min(signal, math.sqrt(psi) / 20)
         found[place] = min(max(int(signal), 1), 32)
     return tuple(found)
@@ -504,11 +453,11 @@ def newton_radius(
 
 
 def reach_of(count: int, mu: float, coefficients: int) -> tuple[float, float]:
-    """Return r and R of a residual wave without a pilot histogram, for its own `count` and `mu`.
+    """Return r and R of a residual wave, for its own `count` and `mu`.
 
-    r = 0.3ψ^{1/3}, at least 0.6, and from ψ = 50 on ∝ ψ^0.42. R, of s·g, is 2.5r, and if s is about
-    r < 1 for all people, 1.7r. Reasons: `docs/theory/choosing-waves.md`.
+    r = 0.45ψ^{1/3}, at least 1.2, and R = 0.6ψ^{1/3}, at least 2.2: noise grows with r·R and
+    clipping falls with them, so that their best values grow as ψ^{1/3}. Between 0.3 and 0.7 times
+    ψ^{1/3} errors change by less than 1 % on average. Reasons: `docs/theory/choosing-waves.md`.
     """
-    psi = information(count, mu, coefficients)
-    radius = max(0.3 * math.cbrt(psi) * math.pow(max(psi / 50, 1.0), 0.09), 0.6)
-    return radius, max(2.5 * radius, 1.7) * min(radius, 1.0)
+    root = math.cbrt(information(count, mu, coefficients))
+    return max(RADIUS[0], RADIUS[1] * root), max(BOUND[0], BOUND[1] * root)

@@ -27,7 +27,7 @@ const FIELDS = {
     "format", "version", "schema", "weights", "calibration", "step", "databases", "wave", "fingerprint",
   ],
   calibration: ["quorum", "model", "local", "sigma", "reach", "mu"],
-  model: ["epsilon", "delta", "neighbours", "releases", "proved"],
+  model: ["epsilon", "delta", "neighbours"],
   local: ["mu", "epsilon", "delta"],
 };
 const [LEAST_WEIGHT, LARGEST_WEIGHT] = [1e-3, 1e3];
