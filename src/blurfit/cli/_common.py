@@ -250,7 +250,7 @@ AnyFile = Annotated[Path, click.Path(dir_okay=False, path_type=Path)]
 NewFile = Annotated[Path, click.Path(dir_okay=False, path_type=Path, writable=True)]
 Out = Annotated[NewFile, _in_a_folder]
 Picture = Annotated[Out, "Draw into this file (.png, .svg, .pdf)."]
-MomentsOut = Annotated[Out, "Also write the blurred sums to this file, for `blurfit fit`. (moment)"]
+MomentsOut = Annotated[Out, "Also write the blurred sums to this file, for `blurfit fit`."]
 Releases = Annotated[
     ExistingFile, "With --plan: the published moments of each earlier wave, in order."
 ]

@@ -151,7 +151,6 @@ def agree(
         out: Where the agreement is written.
         waves (auto|N): Ask people in waves, each of which builds on what the earlier ones taught:
             as many as help, or at most N. Writes a plan, and the agreement of its first wave.
-            (moment)
         database_key (KEY): With two databases: the public key to which the shares for each are
             sealed, as `blurfit serve --share-key-file` prints it. Use it twice, in the order of
             --database.

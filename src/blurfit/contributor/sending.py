@@ -25,7 +25,6 @@ contributor's duty not to blur anyone twice. Proofs, formulas and limits are in
 
 import hashlib
 import json
-import math
 import sqlite3
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -401,7 +400,7 @@ class Entry:
     epsilon: float
     delta: float
     neighbours: Neighbours
-    mu: float | None
+    mu: float
     local_mu: float
 
     @classmethod
@@ -521,24 +520,15 @@ class Account:
 
 
 def total(entries: Iterable[Entry], delta: float = DELTA) -> dict[Neighbours, Expense]:
-    """Return (ε, δ), for each neighbouring relation, of everything that is published of entries.
-
-    The promises of other mechanisms than Gaussian ones have a δ each, which is added to `delta`.
-    """
-    spent: dict[Neighbours, dict[str, Expense]] = {relation: {} for relation in NEIGHBOURS}
+    """Return (ε, δ), for each neighbouring relation, of everything that is published of entries."""
+    largest: dict[Neighbours, dict[str, float]] = {relation: {} for relation in NEIGHBOURS}
     for one in entries:
-        before = spent[one.neighbours].get(one.once)
-        if before and (one.mu or 0.0) <= before.mu:
-            continue
-        kept = {"epsilon": one.epsilon, "delta": one.delta} if one.mu is None else {"mu": one.mu}
-        spent[one.neighbours][one.once] = Expense(one.title, **kept)
+        of_relation = largest[one.neighbours]
+        of_relation[one.once] = max(one.mu, of_relation.get(one.once, 0.0))
     found: dict[Neighbours, Expense] = {}
-    for relation, each in spent.items():
-        at = delta + math.fsum(one.delta for one in each.values())
-        if each and at < 1:
-            budget = Budget(epsilon=1.0, delta=at)
-            budget.expenses.extend(each.values())
+    for relation, each in largest.items():
+        if each:
+            budget = Budget(epsilon=1.0, delta=delta)
+            budget.expenses.extend(Expense(once, mu=mu) for once, mu in each.items())
             found[relation] = budget.spent()
-        elif each:  # which promises nothing
-            found[relation] = Expense("all", epsilon=math.inf, delta=1.0)
     return found
