@@ -11,8 +11,10 @@ the noise that belong to the features, θ̂ = Â⁻¹ĉ errs by exactly
 * **Residual variance.** σ̂² = (r̂ᵀŜr̂ + tr(Â⁻¹V_E))/(N − d), at least half of its own noise.
 * **Size of θ.** ‖θ̃‖² is ‖θ‖² + tr Cov on average, so r in V_E has θ̃ shortened accordingly.
 * **Refusal.** κ is the largest eigenvalue of Â^(−1/2)GÂ^(−1/2), the second order relative to the
-  first. At κ ≥ 1, or if Â is not positive definite, no errors are reported. Below, 95 % intervals
-  were measured to cover 95 to 97 %.
+  first. At κ ≥ 1, or if Â is not positive definite, no errors are reported. With d
+  coefficients κ is about (d/2)(σ/λ)², λ the least eigenvalue of Â and σ its noise: at κ ≥ d/18, λ
+  is below 3σ, and of few columns it is noise that is seen. Measured with 60 to 500 people: 95 %
+  intervals that are reported hold in 0.92 to 0.96, and without this rule in half of the cases.
 
 **Uneven spread.** Robust errors need Σe²zzᵀ, which second moments do not identify. `uneven=True`
 triples the sampling variance: by Cauchy and Schwarz that is enough if neither residuals nor a·z
@@ -43,6 +45,7 @@ from blurfit.schema.schema import INTERCEPT, Units
 Errors = Literal["robust", "classical"]
 ERRORS: tuple[Errors, ...] = ("robust", "classical")
 LARGEST_CONDITION = 1.0
+CLEAR = 3.0  # deviations of its noise by which the least direction of Â stands above 0
 FALSE_ALARM = 0.001
 UNLIMITED = 1e3  # the standard error, in encoded units, of a coefficient that noise hides
 _ROUNDING = 1e-6  # of a variance, by which a covariance that was written may differ from one
@@ -59,10 +62,9 @@ class Refusal(StrEnum):
         "Predictions by shrinkage are still possible."
     )
     TOO_NOISY = (
-        "The noise is so large beside the features' spread that intervals would not be honest "
-        "(condition >= 1): state tighter bounds where they are wide, use fewer features, "
-        "collect more records, or allow a larger epsilon. Predictions by shrinkage are still "
-        "possible."
+        "The noise is so large beside the features' spread that intervals would not be honest: "
+        "state tighter bounds where they are wide, use fewer features, collect more records, or "
+        "allow a larger epsilon. Predictions by shrinkage are still possible."
     )
     TOO_FEW = (
         "There are not more records than coefficients, so the residual variance is unknown: use "
@@ -325,7 +327,8 @@ def refusal(sums: Submodel) -> Refusal | None:
     found = condition(sums)
     if np.isinf(found):
         return Refusal.NOT_DEFINITE
-    return Refusal.TOO_NOISY if found >= LARGEST_CONDITION else None
+    largest = min(LARGEST_CONDITION, len(sums.gram) / (2 * CLEAR**2))
+    return Refusal.TOO_NOISY if found >= largest else None
 
 
 def infer(sums: Submodel, *, uneven: bool = False) -> Inference:

@@ -507,14 +507,15 @@ class PublishedModel(PublishedFile, ModelQuestions):
 
     @property
     def doubt(self) -> Message | None:
-        """Whether contributors may have lied together: two waves disagree by more than chance."""
+        """Whether two waves disagree by more than chance: people are far out, or lied together."""
         if self.disagreeing is None:
             return None
         first, second = self.disagreeing
         return Message(
-            "Waves {first} and {second} disagree by more than chance: honest people do so in about "
-            "1 of 1,000 plans at most, if who was in which wave has nothing to do with what they "
-            "answered. Some contributors may have lied together.",
+            "Waves {first} and {second} disagree by more than chance, which would tell them apart "
+            "in about 1 of 1,000 plans at most. Either a few people are far from all others, whom "
+            "waves count less, each as far as its own bounds say; or who was in which wave has to "
+            "do with what they answered; or some contributors have lied together.",
             first=first,
             second=second,
         )
