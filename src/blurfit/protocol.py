@@ -14,6 +14,7 @@ may stand for far more, is refused.
 import hashlib
 import hmac
 import ipaddress
+import re
 import time
 from abc import ABC, abstractmethod
 from base64 import urlsafe_b64encode
@@ -210,6 +211,11 @@ LEAST_LENGTH = 32
 def new_token() -> str:
     """Return a fresh secret that can be put into a link: 43 letters, digits, - and _."""
     return urlsafe_b64encode(randomness.octets(32)).rstrip(b"=").decode()
+
+
+def is_new_token(text: str) -> bool:
+    """Tell whether `new_token` could have returned a text."""
+    return re.fullmatch(r"[\w-]{43}", text, re.ASCII) is not None
 
 
 def new_shares(lot: Lot, count: int, first: int = 1) -> list[int]:

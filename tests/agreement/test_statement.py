@@ -18,7 +18,6 @@ from blurfit.agreement.statement import (
     premise_in_words,
     readers_power,
     relation_in_words,
-    releases_in_words,
     submission_power,
     together_in_words,
 )
@@ -60,8 +59,6 @@ def test_two_databases_never_hide_the_condition_nor_that_anyone_may_take_part() 
 
 
 def test_releases_relations_and_guesses_never_hide_the_worst_case() -> None:
-    assert releases_in_words(ModelGuarantee(1, 1e-6, "replace", 1)) == "one model, once"
-    assert "any number" in releases_in_words(ModelGuarantee(1, 1e-6, "replace", "any"))
     assert "record were replaced" in relation_in_words("replace")
     assert "blanked out" in relation_in_words("zero-out")
     promise = ModelGuarantee(1, 1e-6, "replace", 1)

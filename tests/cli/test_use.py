@@ -140,8 +140,6 @@ def test_the_statement_in_every_form(blurfit, number) -> None:
         "delta": promise.delta,
         "neighbours": "replace",
         "unit": "record",
-        "releases": promise.releases,
-        "models": 1,
         "caveats": [],
         "seen_by": "collector",
         "condition": number.condition,

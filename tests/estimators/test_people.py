@@ -1,5 +1,7 @@
 """Many rows of one person: what is summed, what is promised, and to whom."""
 
+from contextlib import suppress
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,11 +9,12 @@ import sklearn
 from sklearn.model_selection import cross_validate
 
 from blurfit import Binary, Budget, Categorical, InvalidValueError, Numeric
-from blurfit.errors import InfeasibleError, NotPrivateWarning
+from blurfit.errors import AdviceWarning, InfeasibleError, NotPrivateWarning
 from blurfit.estimators import (
     InputPerturbationRegressor,
     MomentPerturbationClassifier,
     MomentPerturbationRegressor,
+    MomentPerturbationSurvival,
     moments,
 )
 from blurfit.estimators.passes import Rows
@@ -59,9 +62,8 @@ def test_nobodys_size_depends_on_how_many_rows_another_has() -> None:
         people = People.of(whose[kept], len(kept))
         return Rows(X[kept], y[kept, None], release.agreement.schema.features, people)
 
-    one, other = rows_of(1), rows_of(2)
-    sizes = one._sizes(form, one.people)
-    assert np.array_equal(sizes[:, 1:], other._sizes(form, other.people)[:, 1:])
+    once, twice = rows_of(1)._sizes(form), rows_of(2)._sizes(form)
+    assert np.array_equal(once[:, 1:], twice[:, 2:])
 
 
 @pytest.mark.parametrize("kind", ["residual", "label"])
@@ -256,6 +258,23 @@ def test_groups_that_name_nobody_are_refused_without_telling_them(groups) -> Non
     with pytest.raises(InvalidValueError, match="Expected groups") as caught:
         People.of(np.array(groups, dtype=object) if "a" in list(np.ravel(groups)) else groups, 4)
     assert "'a'" not in str(caught.value)
+
+
+def test_no_warning_depends_on_how_many_rows_a_person_has(recwarn) -> None:
+    """The number of people is public, that of rows is not: 60 people, and one has 100 rows."""
+    X, y, whose = visits(people=60, most=1)
+    weak = regressor(waves=1, delta=1 / 61)
+    exits = np.rec.fromarrays([y > 0, np.abs(y)], names="event,time")
+    spells = MomentPerturbationSurvival(bounds=(-1, 1), horizon=1.0, bands=2, delta=1 / 61)
+    for more in (0, 100):
+        rows = np.append(np.arange(len(y)), np.zeros(more, int))
+        weak.fit(X[rows], y[rows], groups=whose[rows])
+        with suppress(InfeasibleError):  # 60 people are few
+            spells.fit(X[rows], exits[rows], groups=whose[rows])
+    assert not recwarn.list
+    weak.delta = 1 / 59
+    with pytest.warns(AdviceWarning, match="one in 60, the number of people"):
+        weak.fit(X[rows], y[rows], groups=whose[rows])
 
 
 def test_people_are_refused_by_input_and_warned_of_without_groups() -> None:

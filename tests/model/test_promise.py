@@ -1,5 +1,5 @@
 """Every paper is written from the promise of a release: no number where a caveat stands, no word of
-invitations or databases where somebody held the rows, and one ε for all models of one fit."""
+invitations or databases where somebody held the rows."""
 
 import html
 import json

@@ -163,7 +163,6 @@ def test_a_card_has_the_promise_and_every_line_of_the_statement(odd_model):
         "epsilon": 1.0,
         "delta": 1e-6,
         "neighbours": "replace",
-        "models": 1,
         "caveats": [],
         "seen_by": "collector",
         "agreement": odd_model.fingerprint,

@@ -1,7 +1,10 @@
 """The shortcut against the long way round: contributors blur every record."""
 
 import itertools
+import signal
 import sys
+import threading
+import time
 from collections.abc import Iterable
 
 import numpy as np
@@ -190,6 +193,39 @@ def test_the_stream_is_the_same_without_randomgen(key: int, draw, monkeypatch) -
             one.random(early, dtype=np.float32)  # 32 bits
         assert np.array_equal(draw(compiled), draw(fed))
     assert fed.random() == compiled.random()
+
+
+def test_the_stream_goes_on_where_its_cipher_ends(monkeypatch) -> None:
+    """`cryptography` refuses more than 2³² blocks; the counter of the other has 64 bits."""
+    stream = np.frombuffer(next(chacha._octets(7, 1)), "<u8")
+    words = 16 * 2**32
+    assert np.array_equal(stream[:99], ChaCha(key=7, rounds=20, counter=words).random_raw(99))
+    monkeypatch.setattr(chacha, "_OCTETS_OF_COUNTER", 2**17)
+    fed = np.random.Generator(chacha.Stream(7))
+    assert np.unique(fed.integers(0, 2**64, 2**16, dtype=np.uint64)).size == 2**16
+
+
+def test_a_signal_between_two_numbers_leaves_none_of_them_zero(monkeypatch) -> None:
+    """NumPy would take what a function of Python's fails to return for a 0."""
+    unseen = []
+    monkeypatch.setattr(sys, "unraisablehook", unseen.append)
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, interrupt)
+    generator = np.random.Generator(chacha.Stream(7))
+    timer = threading.Timer(0.02, signal.raise_signal, [signal.SIGINT])
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            timer.start()
+            generator.standard_normal(400_000)
+            time.sleep(5)
+    finally:
+        timer.join()
+        signal.signal(signal.SIGINT, before)
+    assert not unseen
+    assert np.count_nonzero(generator.standard_normal(1000)) == 1000
 
 
 def test_numpys_global_seed_has_no_say() -> None:

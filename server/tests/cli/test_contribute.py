@@ -307,6 +307,12 @@ def _refused_files(blurfit, done, joining: list[str], theirs: list[str]) -> None
     refused("first-invitations.txt", "it is of another collection, of your own database", 2)
     refused("bare.txt", "no file of invitations", 2)
     refused("twice.txt", "it holds 1 in 2 lines", 2)
+    write("cut.txt", here, "second", [fresh[0], fresh[1][:-1]])
+    write("script.txt", here, "second", [fresh[0], "\x1b" + fresh[1][:-1]])
+    (blurfit.folder / "wide.txt").write_text("\n".join(fresh), encoding="utf-16")
+    refused("cut.txt", "it holds 1 in 2 lines", 2)
+    refused("script.txt", "it holds 1 in 2 lines", 2)
+    refused("wide.txt", "no file of invitations", 2)
 
 
 def test_a_peer_token_must_be_a_good_one(blurfit, done) -> None:

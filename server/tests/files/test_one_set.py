@@ -452,6 +452,37 @@ def test_a_store_that_a_backup_of_files_has_put_back(original, agreed, tmp_path)
         kept.publish(agreed)
 
 
+def test_a_store_that_was_marked_as_restored_while_it_was_open(original, agreed, tmp_path) -> None:
+    """Seen before: two releases, as the open store recorded under the identity that it had had."""
+    with Store(original) as kept:
+        assert mark_restored(original) == (agreed.fingerprint,)
+        later = propose(quorum=35)
+        kept.add(later, perturb_table(later, PEOPLE))
+        copy = copied(original, tmp_path / "copy")
+        kept.add(later, perturb_table(later, LATE))
+        assert kept.publish(later).count == 41
+    lose(original)
+    move_here(copy)
+    with Store(copy) as kept, pytest.raises(InfeasibleError, match="store, or a copy"):
+        kept.publish(later)
+
+
+def test_an_export_does_not_outlast_a_restore(original, agreed, tmp_path, monkeypatch) -> None:
+    """What a restored store ends is in no file that is written meanwhile."""
+    with Store(original) as kept:
+        kept.close_collection(agreed.fingerprint)
+        written = kept.submissions
+
+        def restored_meanwhile(fingerprint: str):
+            mark_restored(original)
+            return written(fingerprint)
+
+        monkeypatch.setattr(kept, "submissions", restored_meanwhile)
+        with pytest.raises(InfeasibleError, match="restored from a backup"):
+            export(kept, agreed.fingerprint, tmp_path / "a.parquet")
+    assert not list(tmp_path.glob("*.parquet"))
+
+
 def test_a_store_that_is_moved_or_linked_goes_on(original, agreed, tmp_path) -> None:
     """On its disk it stays the file that it was, whatever the way there is called."""
     (tmp_path / "link").symlink_to(original.parent)

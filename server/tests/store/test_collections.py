@@ -306,3 +306,16 @@ def test_colluders_who_all_come_first_are_spread_over_the_waves(store) -> None:
     learned = first.calibration.guarantee(count=quorum - inside).epsilon
     alone = Agreement.propose(big.schema, epsilon=1, delta=1e-6, quorum=20_000)
     assert learned <= alone.calibration.guarantee(count=18_000).epsilon < 1.06
+
+
+def test_invitations_of_any_own_collection_are_not_joined(place) -> None:
+    """The other database is asked about those that are joined, and could use them here."""
+    with Store(place) as store:
+        here, other = (propose(quorum=quorum, admission="invited") for quorum in (30, 40))
+        for agreement in (here, other):
+            store.open(agreement)
+        store.invite(other.fingerprint, [b"0" * 32])
+        for made in ([], [b"1" * 32]):
+            with pytest.raises(ConflictError, match="1 of these are this database's own"):
+                store.invite(here.fingerprint, made, [b"0" * 32])
+        assert store.unused_invitations(here.fingerprint) == 0

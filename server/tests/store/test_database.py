@@ -344,12 +344,19 @@ def test_a_store_from_before_the_first_release_is_left_alone(place) -> None:
         Store(place)
 
 
+@pytest.mark.parametrize("by_a_link", [False, True])
 @pytest.mark.parametrize(("file", "length"), [("-wal", 0), ("-wal", 5000), ("", 0), ("", 8192)])
-def test_nothing_is_acknowledged_once_a_file_was_cut(in_memory, file, length) -> None:
-    """Seen before: 10 were acknowledged, the log cut, 20 more were acknowledged, none stored."""
+def test_nothing_is_acknowledged_once_a_file_was_cut(in_memory, file, length, by_a_link) -> None:
+    """Seen before: 10 were acknowledged, the log cut, 20 more were acknowledged, none stored.
+
+    SQLite keeps its log beside the file that a link leads to, and not beside the link.
+    """
     agreement, path = propose(quorum=50), in_memory / "c.db"
     people = list(perturb_table(agreement, PEOPLE))
-    with Store(path) as store:
+    opened = in_memory / "link.db" if by_a_link else path
+    if by_a_link:
+        opened.symlink_to(path)
+    with Store(opened) as store:
         store.open(agreement)
         collection = store.collection(agreement.fingerprint)
 

@@ -56,7 +56,7 @@ WEAK_EPSILON = 5.0  # beyond which anything may be 148 times as likely
 SeenBy = Literal["nobody", "collector", "holder"]
 Learner = Literal["The database", "Together they"]
 
-_FACTS = ("epsilon", "delta", "neighbours", "releases", "models", "seen_by", "unit", "condition")
+_FACTS = ("epsilon", "delta", "neighbours", "seen_by", "unit", "condition")
 HOLDER = Message("They saw every record, before any noise: nothing is promised against them.")
 _HONEST_HOLDER = Message(
     "This needs whoever held the rows to be honest: the noise agreed on was added, once, and is "
@@ -70,8 +70,6 @@ class Promise:
 
     Attributes:
         epsilon, delta: of everything that is published together; None where a caveat stands.
-        models: how many models of one fit the numbers cover together: by basic composition, so
-            many times those of the agreement that each model carries.
         local: what one submission keeps by itself; None where there was none, or a caveat stands.
         condition: what the promise needs, and whether anybody can check it.
         counted: what the release is from: so many people, submissions or rows.
@@ -82,10 +80,8 @@ class Promise:
     epsilon: float | None
     delta: float | None
     neighbours: Neighbours
-    releases: int | Literal["any"]
     caveats: tuple[Message, ...]
     seen_by: SeenBy
-    models: int
     local: LocalGuarantee | None
     condition: Message
     counted: Message
@@ -102,7 +98,6 @@ class Promise:
         *,
         caveats: tuple[str, ...],
         held: bool,
-        models: int,
     ) -> "Promise":
         """Return the promise of a release; `quorum` and `local` are those of all waves."""
         reasons = tuple(map(Message, dict.fromkeys(caveats)))
@@ -111,18 +106,12 @@ class Promise:
         else:
             condition = _HONEST_HOLDER if held else premise_in_words(agreement, quorum)
         one, shown = agreement.calibration.model, None if reasons else local
-        # what the division among several models and their product round off is put back
-        together = models * (1 - 1e-14) if models > 1 else 1.0
-        epsilon = promised_in_all(together * one.epsilon, 0.0)
-        delta = min(1.0, promised_in_all(together * one.delta, DISCRETE_SHARE))
         return cls(
-            epsilon=None if reasons else epsilon,
-            delta=None if reasons else delta,
+            epsilon=None if reasons else promised_in_all(one.epsilon, 0.0),
+            delta=None if reasons else min(1.0, promised_in_all(one.delta, DISCRETE_SHARE)),
             neighbours=one.neighbours,
-            releases=one.releases,
             caveats=reasons,
             seen_by="holder" if held else "nobody" if agreement.databases else "collector",
-            models=models,
             local=None if held else shown,
             condition=condition,
             counted=_counted(agreement, count, held=held),
@@ -140,12 +129,7 @@ class Promise:
         """ε and δ, rounded up, or that there are none."""
         if self.epsilon is None or self.delta is None:
             return Message("nothing is promised")
-        numbers = _both(self.epsilon, self.delta)
-        if self.models == 1:
-            return numbers
-        return Message(
-            "{numbers} for all {models} models of one fit", numbers=numbers, models=self.models
-        )
+        return _both(self.epsilon, self.delta)
 
     @property
     def protects(self) -> str:
@@ -161,22 +145,12 @@ class Promise:
         """What is promised to everyone who reads what is published."""
         if self.epsilon is None or self.delta is None:
             return self.condition
-        numbers: dict[str, Any] = {
-            "epsilon": at_most(self.epsilon, 6),
-            "delta": at_most(self.delta, 6),
-            "neighbours": Message(self.neighbours),
-        }
-        if self.models > 1:
-            return Message(
-                "This is one of {models} models of one fit. Together they are ({epsilon}, {delta})-"
-                "differentially private (neighbours: {neighbours}).",
-                models=self.models,
-                **numbers,
-            )
         return Message(
             "What is published is ({epsilon}, {delta})-differentially private (neighbours: "
             "{neighbours}).",
-            **numbers,
+            epsilon=at_most(self.epsilon, 6),
+            delta=at_most(self.delta, 6),
+            neighbours=Message(self.neighbours),
         )
 
     def facts(self) -> dict[str, Any]:
@@ -265,12 +239,6 @@ def relation_in_words(neighbours: Neighbours, *, diaries: bool = False) -> Messa
     if diaries and neighbours == "replace":
         return Message("all rows of one person were replaced by any others")
     return _RELATION[neighbours]
-
-
-def releases_in_words(model: ModelGuarantee) -> str:
-    """Return how often one may publish."""
-    several = model.releases == "any"
-    return "any number of models from one final collection" if several else "one model, once"
 
 
 def guesses_in_words(guarantee: ModelGuarantee, mu: float | None, what: str) -> Message:

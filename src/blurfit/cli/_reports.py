@@ -168,7 +168,7 @@ def _promise(
     condition = (
         f"if {statement.relation_in_words(model.neighbours, diaries=diaries)}, provided that at "
         f"least {calibration.quorum:,} honest records come in; for "
-        f"{statement.releases_in_words(model)}."
+        "any number of models from one final collection."
     )
     return f"What is published is ({_numbers(model)})-differentially private {condition}"
 

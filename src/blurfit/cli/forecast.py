@@ -58,13 +58,11 @@ def calibrate(typed: Annotated[dict[str, Any], Together(_CALIBRATE)]) -> Answer:
 @command("guarantee", "--delta 1e-6 --quorum 32768 --constant 0.5 --sigma 7.5 --count 20000")
 def guarantee(typed: Annotated[dict[str, Any], Together(_GUARANTEE)]) -> Answer:
     """Tell which promise given noise keeps: the inverse of calibrate."""
-    from blurfit.agreement.statement import releases_in_words
-
     kept = _kept_by_moment(given(typed))
     return Answer(
         asdict(kept),
         f"Kept: epsilon = {kept.epsilon:.6g}, delta = {kept.delta:.6g} "
-        f"({kept.neighbours}, {releases_in_words(kept)}).",
+        f"({kept.neighbours}, any number of models from one final collection).",
     )
 
 

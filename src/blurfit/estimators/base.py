@@ -31,7 +31,7 @@ from blurfit.errors import (
     inside_unit_interval,
     positive,
 )
-from blurfit.estimators.people import People
+from blurfit.estimators.people import People, counted
 from blurfit.estimators.rows import (
     bounded_columns,
     by_formula,
@@ -246,7 +246,7 @@ class PerturbationEstimator(BaseEstimator):  # type: ignore[misc]
         `caveats` are the reasons for which the promise does not hold, where there are any;
         `people` say whose row is whose, where each person may have several.
         """
-        self._admit(values, columns)
+        self._admit(values, columns, people)
         for signal in signals:
             refuse_outside(signal.answers, signal.target)
         if self.random_state is not None:
@@ -260,14 +260,16 @@ class PerturbationEstimator(BaseEstimator):  # type: ignore[misc]
                 warn_caller(crowded_in_words(model), AdviceWarning)
         return models
 
-    def _admit(self, values: AnyArray, columns: tuple[Feature, ...]) -> None:
+    def _admit(self, values: AnyArray, columns: tuple[Feature, ...], people: People | None) -> None:
         """Refuse, before anything is spent, a fit where no budget hears of it, values that the
         schema refuses, and a seed for contributors.
         """
         refuse_elsewhere(getattr(self, _SENT_FROM, None))
         positive(epsilon=self.epsilon)
         inside_unit_interval(delta=self.delta)
-        for weakness in weak_terms(self.epsilon, self.delta, len(values), "the number of rows"):
+        count, diaries = counted(values, people)
+        called = f"the number of {'people' if diaries else 'rows'}"
+        for weakness in weak_terms(self.epsilon, self.delta, count, called):
             warn_caller(weakness, AdviceWarning)
         warn_of_searches()
         for place, column in enumerate(columns):

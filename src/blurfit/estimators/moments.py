@@ -32,7 +32,15 @@ from blurfit.estimators.base import (
     codes_of,
 )
 from blurfit.estimators.passes import Rows, blurred, clean_moment_totals, require_room
-from blurfit.estimators.people import EFFECTS, Effects, People, demean_by_person, every, one_of_each
+from blurfit.estimators.people import (
+    EFFECTS,
+    Effects,
+    People,
+    counted,
+    demean_by_person,
+    every,
+    one_of_each,
+)
 from blurfit.estimators.rows import by_formula, design, read_rows, real_numbers, records, words
 from blurfit.learning.inference import Errors, Estimate
 from blurfit.learning.sums import Totals
@@ -98,6 +106,9 @@ class MomentEstimator(PerturbationEstimator):
 
     def estimand(self, X: Any, y: Any, output: str | None = None) -> FloatArray:
         """Compute what `estimates` are of, in rows without noise: for tests and simulations.
+
+        **Not private**: what is returned follows from the rows as they are, without noise, and no
+        guarantee or budget covers publishing it. Nothing keeps it.
 
         It is what the last update would find in any rows, as `PublishedModel.estimand` says.
 
@@ -294,7 +305,7 @@ class MomentPerturbation(MomentEstimator):
     ) -> list[PublishedModel]:
         (signal,) = signals
         schema = self._schema(columns, signal.target)
-        count, diaries = _counted(values, people)
+        count, diaries = counted(values, people)
         waves = self.waves_for(schema, count, diaries=diaries)
         start = Course(waves or self.agreement_for(schema, count, diaries=diaries))
         first = start.next_agreement()
@@ -370,11 +381,6 @@ class MomentPerturbation(MomentEstimator):
             )
         told = formula.features
         return Schema((*features, *weight), target, sources=sources, predictors=told)
-
-
-def _counted(values: AnyArray, people: People | None) -> tuple[int, bool]:
-    """Return how many the promise is to, and whether they may have several rows each."""
-    return (len(values), False) if people is None else (people.count, True)
 
 
 def released(

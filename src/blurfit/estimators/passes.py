@@ -9,10 +9,10 @@ processor's cache; no encoded table is held.
 There is one path. It depends on the number of rows and columns, and on no value.
 
 **Rounding is private.** Δ keeps back 2⁻¹² for rounding that one record may change in all others.
-Encoding works element by element, and so do features of persons' rows, so
-no bit of a row's numbers depends on other rows. What is left is the order of additions: sums of
-blocks are compensated, so up to `LARGEST_COUNT` rows, or persons with any number of rows, move by
-less than 2⁻¹³ of Δ; more are refused before anything is spent. Proofs: `docs/theory/rows.md`.
+Encoding works element by element, and so do features of persons' rows, so no bit of a row's numbers
+depends on other rows. What is left is the order of additions: sums of blocks are compensated, so up
+to `LARGEST_COUNT` rows, or persons with any number of rows, move by less than 2⁻¹³ of Δ; more are
+refused before anything is spent. Proofs: `docs/theory/rows.md`.
 Tests: `tests/estimators/test_one_pass.py`, `test_people.py`.
 """
 
@@ -142,26 +142,23 @@ class Rows:
 
     def sums(self, form: WaveForm) -> FloatArray:
         """Return the sums of what the rows, or the people, of a later wave would send."""
-        chart = form.chart
+        chart, sizes = form.chart, self._sizes(form)
         if not chart.robust or (self.people is None and chart.stride == 1):
-            return self._sums(form)
+            return self._sums(form, sizes)
         part, plain = self.every(chart.stride), replace(form, chart=replace(chart, robust=False))
-        squares = part._sums(form)[form.of_squares] if part.people is None else part._squares(form)
-        return np.append(self._sums(plain), squares)
-
-    def _sums(self, form: WaveForm) -> FloatArray:
         if self.people is None:
-            return self._total(lambda rows, v: form.sums(v, self.targets[rows, 0]))
-        weights, sizes = self.people.weights, self._sizes_of_rows(form)
+            squares = part._sums(form, None)[form.of_squares]
+        else:
+            squares = part._squares(form, sizes if part is self else part._sizes(form))
+        return np.append(self._sums(plain, sizes), squares)
 
-        def sums_of(rows: slice, v: FloatArray) -> FloatArray:
-            own = None if sizes is None else sizes[:, rows]
-            return form.sums(v, self.targets[rows, 0], weights[rows], own)
-
-        return self._total(sums_of)
-
-    def _sizes(self, form: WaveForm, people: People) -> FloatArray:
-        """Return the root mean squares of ‖f‖/√p and g over the rows of each person: (2, count)."""
+    def _sizes(self, form: WaveForm) -> FloatArray | None:
+        """Return the root mean squares of ‖f‖/√p and g over the rows of the person of each row, if
+        a map clips these together: (2, n).
+        """
+        people = self.people
+        if people is None or form.is_newton:
+            return None
         each = np.empty((2, len(self.targets)))
 
         def measure(part: slice) -> None:
@@ -170,23 +167,27 @@ class Rows:
 
         for _ in self._in_parts(measure):
             pass
-        return people.root_mean_squares(each.T).T
+        return people.root_mean_squares(each.T).T[:, people.codes]
 
-    def _sizes_of_rows(self, form: WaveForm) -> FloatArray | None:
-        """Return those of the person of each row, (2, n), if a map cuts persons' rows together."""
-        if self.people is None or form.is_newton:
-            return None
-        return self._sizes(form, self.people)[:, self.people.codes]
+    def _sums(self, form: WaveForm, sizes: FloatArray | None) -> FloatArray:
+        weights = None if self.people is None else self.people.weights
 
-    def _squares(self, form: WaveForm) -> FloatArray:
+        def sums_of(rows: slice, v: FloatArray) -> FloatArray:
+            own = None if weights is None else weights[rows]
+            person = None if sizes is None else sizes[:, rows]
+            return form.sums(v, self.targets[rows, 0], own, person)
+
+        return self._total(sums_of)
+
+    def _squares(self, form: WaveForm, sizes: FloatArray | None) -> FloatArray:
         """Return Σppᵀ as it is sent, p the mean of g·x over the rows of each person."""
         assert self.people is not None
-        sizes, codes, weights = self._sizes_of_rows(form), self.people.codes, self.people.weights
+        codes, weights = self.people.codes, self.people.weights
         means = np.zeros((len(form.kept) + 1, self.count))
         for part in self._parts():
             for rows, v in self._blocks(part):
-                own = None if sizes is None else sizes[:, rows]
-                slopes = form.slopes(v, self.targets[rows, 0], own) * weights[rows]
+                person = None if sizes is None else sizes[:, rows]
+                slopes = form.slopes(v, self.targets[rows, 0], person) * weights[rows]
                 for mean, slope in zip(means, slopes, strict=True):
                     np.add.at(mean, codes[rows], slope)
         at_once = self.encoder.at_once

@@ -20,7 +20,7 @@ from blurfit.errors import InfeasibleError, InvalidValueError, positive
 from blurfit.estimators.base import SEEDED, FitGuarantee, warn_caller
 from blurfit.estimators.moments import MomentEstimator, agree
 from blurfit.estimators.passes import added, blurred
-from blurfit.estimators.people import People
+from blurfit.estimators.people import People, counted
 from blurfit.estimators.rows import read_rows, records, refuse_unless_binary
 from blurfit.learning.inference import Errors, Estimate
 from blurfit.learning.sums import Totals
@@ -89,12 +89,11 @@ class MomentPerturbationSurvival(MomentEstimator):
         assert isinstance(target, TimeToEvent)
         if self.per_record:
             raise InvalidValueError("Expected per_record=False: exits are blurred as sums here.")
-        self._admit(values, columns)
         people = self._people(X, None, groups, len(values))
-        count = len(values) if people is None else people.count
+        self._admit(values, columns, people)
+        count, diaries = counted(values, people)
         event, time = event & (time <= target.horizon), np.minimum(time, target.horizon)
         table = {**records(values, columns), target.time: time, target.name: event}
-        diaries = people is not None
         agreement = self.agreement_for(schema, count, diaries=diaries)
         # before anything is spent: what is wrong with the rows shows here at the latest
         clean = Totals(count, _sums(agreement, table, people), agreement.fingerprint)

@@ -84,7 +84,6 @@ class PublishedFile(ABC):
     software: str
     caveats: tuple[str, ...]  # why nothing is promised, where that is so
     held: bool  # whether somebody held the rows that it was made of, as in `fit(X, y)`
-    models: int = 1  # of one fit, which share the promise
     releases: int = 1  # of the same rows, all of which the promise covers
     signatures: tuple[Signature, ...]  # of the file without them, by the agreement's keys
 
@@ -159,7 +158,6 @@ class PublishedFile(ABC):
             self.local,
             caveats=self.caveats,
             held=self.held,
-            models=self.models,
         )
 
     @property
@@ -362,7 +360,6 @@ class ModelDocument(PublishedDocument, frozen=True, kw_only=True, forbid_unknown
 
     format: Literal["blurfit-model"]
     waves: tuple[WaveShare, ...]
-    models: int
     releases: int
     target: str
     features: tuple[str, ...]
@@ -384,7 +381,7 @@ class ModelDocument(PublishedDocument, frozen=True, kw_only=True, forbid_unknown
 
 # What a model and its document call alike.
 _SAME = (
-    *("waves", "models", "releases", "target", "features", "references", "link", "curve"),
+    *("waves", "releases", "target", "features", "references", "link", "curve"),
     *("method", "refusal", "transform", "fixed", "disagreeing", "hidden", "crowded"),
 )
 
@@ -415,7 +412,6 @@ class PublishedModel(PublishedFile, ModelQuestions):
     software: str = field(default_factory=software)
     caveats: tuple[str, ...] = ()
     held: bool = False
-    models: int = 1
     transform: Mapping[str, Any] | None = None  # of the last wave, if errors are its own
     fixed: tuple[int, ...] = ()  # places of its coefficients that noise hides
     releases: int = 1
@@ -427,7 +423,7 @@ class PublishedModel(PublishedFile, ModelQuestions):
 
     def __post_init__(self) -> None:
         self._require_quorum()
-        whole(models=self.models, releases=self.releases)
+        whole(releases=self.releases)
         if len(set(self.features)) < len(self.features):
             raise InvalidValueError(
                 "Expected features, each of them once, and got {features}.",
@@ -624,6 +620,9 @@ class PublishedModel(PublishedFile, ModelQuestions):
 
     def estimand(self, X: Any, y: Any, output: str | None = None) -> FloatArray:
         """Compute what `estimates` are of, in rows without noise: for tests and simulations.
+
+        **Not private**: what is returned follows from the rows as they are, without noise, and no
+        guarantee or budget covers publishing it. The model does not keep it.
 
         It is what the last update would find in any rows; coefficients that noise hides are held as
         they were announced. Of one wave it is least squares.

@@ -537,8 +537,6 @@ def _not_shown(found: PublishedModel | PublishedMoments, *, given: bool) -> tupl
             "That earlier waves had as much noise: the agreement is the last one's. Verify the "
             "release of each."
         )
-    if found.models > 1:
-        told.append("That the other models of the fit have as much noise, and how many there are.")
     if found.agreement.database_noise:
         told.append("That noise of the database itself was added.")
     return tuple(told)

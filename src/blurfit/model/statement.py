@@ -38,7 +38,7 @@ from blurfit.wording import Message, Series, join_messages
 Published = PublishedModel | PublishedMoments
 
 
-_IN_FRONT = ("epsilon", "delta", "neighbours", "models", "caveats", "seen_by")
+_IN_FRONT = ("epsilon", "delta", "neighbours", "caveats", "seen_by")
 _SEEN_BY: dict[statement.SeenBy, Message] = {
     "nobody": Message("neither database, while both keep to the protocol"),
     "collector": Message("the database that collected, each of them blurred"),
@@ -228,7 +228,7 @@ def _meaning(model: Published) -> Message:
     mu = model.agreement.mu
     if model.agreement.wave is not None:  # no wave's μ is larger, whichever a person was in
         mu = mu_of(promise.epsilon, promise.delta)
-    stated = ModelGuarantee(promise.epsilon, promise.delta, promise.neighbours, promise.releases)
+    stated = ModelGuarantee(promise.epsilon, promise.delta, promise.neighbours, "any")
     times = at_most(math.exp(promise.epsilon), 3)
     changed = statement.relation_in_words(promise.neighbours, diaries=model.agreement.diaries)
     return Message(
@@ -242,12 +242,6 @@ def _meaning(model: Published) -> Message:
 
 
 def _releases(promise: statement.Promise) -> Message:
-    if promise.releases == 1:
-        if promise.models == 1:
-            return Message("One model may be published, once.")
-        return Message(
-            "The {models} models of the one fit may be published, once.", models=promise.models
-        )
     if promise.seen_by == "holder":
         return Message(
             "What may be published from the rows: the blurred sums (the moments), and any number "
@@ -399,21 +393,10 @@ def _release_assumption(promise: statement.Promise) -> Message:
             "them is covered. Sums over other people, with some of the same submissions, never "
             "are. Copies of the submissions are enough to break this."
         )
-    if promise.releases != 1:
-        return Message(
-            "The blurred sums of these rows may be published too: whatever follows from them is "
-            "covered. Anything else that is made from some of the same rows, by a second fit say, "
-            "is not."
-        )
-    if promise.models == 1:
-        return Message(
-            "Nothing else is ever published from the same rows, or from some of them: no second "
-            "fit, no sums."
-        )
     return Message(
-        "Nothing but the {models} models of the fit is ever published from the same rows, or from "
-        "some of them: no second fit, no sums.",
-        models=promise.models,
+        "The blurred sums of these rows may be published too: whatever follows from them is "
+        "covered. Anything else that is made from some of the same rows, by a second fit say, "
+        "is not."
     )
 
 
@@ -619,17 +602,14 @@ def as_yaml(model: Published) -> str:
                 if held
                 else "Local noise, distributed over a quorum (moment)",
                 "actors": _actors(model),
-                "release_type": "One release"
-                if promise.releases == 1
-                else "Any number of releases",
+                "release_type": "Any number of releases",
                 "data_source_type": "Static",
                 "access_type": "Non-interactive",
             },
             "accounting": {
                 "composition": _composition(model),
-                "post_processing": "exact minimisation of a quadratic over the blurred sums"
-                if promise.releases == 1
-                else "anything that follows from the blurred sums, which are published themselves",
+                "post_processing": "anything that follows from the blurred sums, which are "
+                "published themselves",
             },
             "implementation": {
                 "mechanisms": f"Gaussian noise, moment perturbation{noise}",
@@ -656,8 +636,6 @@ def _in_waves(model: Published) -> bool:
 
 
 def _composition(model: Published) -> str:
-    if model.models > 1:
-        return f"basic, of {model.models} models of one fit"
     wave, (fit, releases) = model.agreement.wave, model.origin
     if wave is None:
         return "none" if releases == 1 else f"adaptive, of the {releases} releases of this fit"

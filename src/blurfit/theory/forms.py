@@ -39,7 +39,7 @@ import numpy.typing as npt
 
 from blurfit.data import FloatArray, fixed
 from blurfit.errors import InvalidValueError, one_of, positive, whole
-from blurfit.theory.maps import NewtonMap, PoissonNewton, ResidualMap, WaveMap, sizes
+from blurfit.theory.maps import NewtonMap, PoissonNewton, ResidualMap, WaveMap
 from blurfit.theory.moments import Neighbours, Reach, sensitivity
 
 IndexArray = npt.NDArray[np.intp]
@@ -456,9 +456,9 @@ class WaveForm(Form):
         return self.take(*self.chart.sums(*rows, weights))
 
     def sizes(self, v: FloatArray, target: FloatArray) -> FloatArray:
-        """‖f‖/√p and |g| of each row, computed alone: (2, n) of (n, k) and (n,)."""
-        assert not isinstance(self.chart, NewtonMap)
-        return sizes(self.chart.whitening, self.chart.scale, *self._read(v, target))
+        """‖f‖/√p and g of each row of a residual wave, computed alone: (2, n) of (n, k), (n,)."""
+        assert isinstance(self.chart, ResidualMap)
+        return self.chart.sizes(*self._read(v, target))
 
     def slopes(
         self, v: FloatArray, target: FloatArray, people: FloatArray | None = None

@@ -380,26 +380,6 @@ def _scaled(x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     return largest, w, np.sqrt(np.einsum("...i,...i->...", w, w))[..., None]
 
 
-def sizes(white: Whitening, scale: float, v: ArrayLike, y: ArrayLike) -> FloatArray:
-    """‖f‖/√p and |y − t|/scale of each record, whatever it holds: (2, …).
-
-    Each record is computed alone, element by element: where a number decides in which bin a record
-    is counted, its last bit must not depend on other records.
-    """
-    rows, targets = np.asarray(v, dtype=np.float64), np.asarray(y, dtype=np.float64)
-    with np.errstate(all="ignore"):
-        f, t = white.columns(rows.reshape(-1, white.dimension), alone=True)
-        error = np.abs(targets.reshape(-1) - np.nan_to_num(t)) / scale
-    f = np.where(np.isfinite(f).all(axis=0), f, 0.0)
-    largest = np.abs(f).max(axis=0)
-    divisor, squares = np.where(largest > 0, largest, 1.0), np.zeros(len(largest))
-    for feature in f:
-        squares += (feature / divisor) ** 2
-    with np.errstate(over="ignore"):
-        length = largest * (np.sqrt(squares) / math.sqrt(white.dimension))
-    return np.stack([length, np.where(np.isnan(error), 0.0, error)]).reshape(2, *targets.shape)
-
-
 def numbers(most: float, **named: ArrayLike) -> FloatArray:
     """Return the one named array as finite floats of bounded size, in a copy of its own."""
     ((name, value),) = named.items()
@@ -544,6 +524,14 @@ class ResidualMap(PublicMap):
         z[..., 1:-1] = self.feature_weight * inside
         z[..., -1] = self.target_weight * g
         return z
+
+    def sizes(self, v: FloatArray, y: FloatArray) -> FloatArray:
+        """‖f‖/√p and g of finite rows (n, p) with targets (n,), each computed alone: (2, n)."""
+        f, t = self.whitening.columns(v, alone=True)
+        squares = np.zeros(len(v))
+        for feature in f:
+            squares += feature * feature
+        return np.stack([np.sqrt(squares / len(f)), (y - t) / self.scale])
 
     def columns(self, v: FloatArray, y: FloatArray, people: FloatArray | None = None) -> FloatArray:
         """z of many rows, in columns: (p + 2, n).

@@ -500,7 +500,9 @@ def _code(name: str, link: str) -> str:
 
 def _theirs(file: Path, agreed: "Agreed", role: str, count: int) -> list[str]:
     """Read the invitations of the other database for a collection, one for each of ours."""
-    text = file.read_text(encoding="utf-8")
+    from blurfit.protocol import is_new_token
+
+    text = file.read_text(encoding="utf-8", errors="replace")
     if text.partition("\n")[0].strip() != joining_line(agreed.fingerprint, role):
         raise InvalidValueError(
             f"Expected {str(file)!r} to begin with the line that `blurfit invite` writes at the "
@@ -508,7 +510,7 @@ def _theirs(file: Path, agreed: "Agreed", role: str, count: int) -> list[str]:
             "database, or no file of invitations."
         )
     rows = read_invitations(text)
-    tokens = {token for row in rows for token in row}
+    tokens = {token for row in rows for token in row if is_new_token(token)}
     if not len(rows) == len(tokens) == count or any(len(row) != 1 for row in rows):
         raise InvalidValueError(
             f"Expected {str(file)!r} to hold {count:,} different invitations of the other "

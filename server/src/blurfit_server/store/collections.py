@@ -552,20 +552,20 @@ def _awaits(connection: Connection, now: Standing) -> str | None:
 
 
 def _refuse_pairs(connection: Connection, course: Course, pairs: list[bytes]) -> None:
-    """Refuse to join invitations that are this database's own, or that are in links already."""
+    """Refuse to join invitations that are this database's own, to any of its collections, as the
+    other database is asked about these next; or that are in links already.
+    """
 
-    def count(table: sa.Table) -> int:
-        here = (table.c.course == course.key) & table.c.hash.in_(pairs)
-        query = sa.select(sa.func.count()).select_from(table).where(here)
-        return int(connection.scalar(query) or 0)
+    def count(here: sa.ColumnElement[bool]) -> int:
+        return int(connection.scalar(sa.select(sa.func.count()).where(here)) or 0)
 
-    if own := count(invitations):
+    if own := count(_i.course.in_(sa.select(_c.key)) & _i.hash.in_(pairs)):
         raise errors.ConflictError(
             "Invitations to join must be the other database's, and {own:,} of these are this "
             "database's own. Join the file that the other database's administrator made.",
             own=own,
         )
-    if again := count(joined):
+    if again := count((joined.c.course == course.key) & joined.c.hash.in_(pairs)):
         raise errors.ConflictError(
             "An invitation of the other database can be joined once, and {again:,} of these were "
             "joined before. Ask the other database's administrator for new ones.",

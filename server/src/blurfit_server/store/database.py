@@ -231,17 +231,22 @@ def url_of(place: str | Path) -> URL:
 
 
 def file_of(place: str | Path) -> Path | None:
-    """Return the file of an SQLite store; None for one in memory, and for PostgreSQL."""
+    """Return the file of an SQLite store, not a link to it, as SQLite keeps its log beside the
+    file; None for one in memory, and for PostgreSQL.
+    """
     url = url_of(place)
     named = url.get_backend_name() == "sqlite" and url.database not in (None, "", ":memory:")
-    return Path(str(url.database)).absolute() if named else None
+    return Path(os.path.realpath(str(url.database))) if named else None
 
 
 def _sqlite(url: URL) -> Engine:
     in_memory = url.database in (None, "", ":memory:")
     if not in_memory:
+        # A link that is changed later changes nothing.
+        file = Path(os.path.realpath(str(url.database)))
+        url = url.set(database=str(file))
         with suppress(OSError):  # SQLite says what is wrong
-            private_files.create(Path(str(url.database)))
+            private_files.create(file)
     pool: dict[str, Any] = {"pool_size": 4, "max_overflow": 28}
     engine = sa.create_engine(
         url,
@@ -535,6 +540,7 @@ class MessageText(sa.TypeDecorator[Message]):
         return None if value is None else Message.from_builtins(json.loads(value))
 
 
+IDENTITY = "identity"  # in `settings`: random bytes
 metadata = sa.MetaData()
 _Key = sa.BigInteger().with_variant(sa.Integer, "sqlite")  # SQLite counts up only in INTEGER
 

@@ -64,7 +64,7 @@ from blurfit_server.store.collections import (
     standing,
     update_wave,
 )
-from blurfit_server.store.database import insert_if_absent, verdicts, waves
+from blurfit_server.store.database import IDENTITY, insert_if_absent, settings, verdicts, waves
 
 # And because their proofs failed, where people are invited: one in so many, or as many as there are
 # if so many times the quorum remain.
@@ -465,14 +465,20 @@ def judged(connection: Connection, wave: Collection, *, valid: bool | None = Non
     return blocks.as_identifiers(b"".join(connection.scalars(query)))
 
 
+def _identity(connection: Connection) -> bytes:
+    """Return a store's identity, which copies and backups of it have, too."""
+    query = sa.select(settings.c.value).where(settings.c.name == IDENTITY)
+    return bytes(connection.scalars(query).one())
+
+
 class Sharing(Intake):
     """What a store does as one of two databases: the answers of a second, and verdicts of both."""
 
-    identity: bytes  # which copies and backups have, too
-
     def record_of(self, wave: Collection) -> ReleaseRecord:
-        """Return the record of what a wave releases."""
-        return ReleaseRecord.of_store(wave.fingerprint, self.identity)
+        """Return the record of what a wave releases, under what the store is now: another process
+        may have marked it as restored while it was open here.
+        """
+        return ReleaseRecord.of_store(wave.fingerprint, self.read(_identity))
 
     def require_consent(self, wave: Collection) -> None:
         """Refuse what a second database does only if its administrator lets it."""

@@ -444,6 +444,13 @@ def _handed_over(place: str | None) -> InfeasibleError:
     )
 
 
+def _record_export(record: ReleaseRecord, name: str) -> None:
+    """Record that the release comes from this file: a copy of the store writes none."""
+    left = Release(refusal=f"The release was left to the exported file {name}.")
+    if record.record(left) != left:
+        raise ConflictError(COPIED)
+
+
 def _as_recorded(
     record: ReleaseRecord, moments: str | None, reason: Message | None
 ) -> tuple[str | None, Message | None]:
@@ -731,6 +738,7 @@ class Publishing(Sharing):
         """
         wave.require_role("whole")
         require_by_hand(wave.course)
+        record = self.record_of(wave)
         with self._writing() as connection:
             now = standing(connection, wave.course, alone=True)
             row = connection.execute(sa.select(waves).where(_w.key == wave.key)).one()
@@ -754,9 +762,9 @@ class Publishing(Sharing):
             if row.handed_over not in (None, place) or not is_there:
                 raise _handed_over(row.handed_over)
             if row.handed_in is not None:
-                self._record_export(wave, row.handed_in)
+                _record_export(record, row.handed_in)
                 return None, row.handed_in
-            if self.record_of(wave).find() is not None:
+            if record.find() is not None:
                 raise InfeasibleError(
                     "A release of {wave_fingerprint} is recorded, of this store or a copy of it. "
                     "Publish here: that gives the same one, or says why there is none.",
@@ -770,17 +778,13 @@ class Publishing(Sharing):
     def complete_handover(self, wave: Collection, name: str) -> None:
         """Write down that the exported file is complete under this name, of several the first."""
         with self._writing() as connection:
-            standing(connection, wave.course, alone=True)
+            now = standing(connection, wave.course, alone=True)
+            if now.state == "ended":  # the store was marked as restored meanwhile
+                raise InfeasibleError(now.reason or "There is no model.")
             if _text(connection, wave.key, _w.handed_in) is not None:
                 raise _handed_over(_text(connection, wave.key, _w.handed_over))
             update_wave(connection, wave.key, handed_in=name)
-        self._record_export(wave, name)
-
-    def _record_export(self, wave: Collection, name: str) -> None:
-        """Record that the release comes from this file: a copy of the store writes none."""
-        left = Release(refusal=f"The release was left to the exported file {name}.")
-        if self.record_of(wave).record(left) != left:
-            raise ConflictError(COPIED)
+        _record_export(self.record_of(wave), name)
 
     # ---- signatures
 

@@ -16,7 +16,7 @@ is released at quorum, nor what was being exported.
 
 **Copies** have the identity of the original, under which each release is recorded
 (`blurfit.release_record`), and another place: a store that is not where it was opened last is
-refused (`_settled`), until its operator says whether it was put back or moved. What that prevents,
+refused (`_settle`), until its operator says whether it was put back or moved. What that prevents,
 and what not: `docs/theory/one-release.md`.
 
 What was published before stays published, to the last byte.
@@ -44,6 +44,7 @@ from blurfit.wording import Message
 from blurfit_server.store import blocks, collections, database, release
 from blurfit_server.store.arrivals import Access
 from blurfit_server.store.collections import Course
+from blurfit_server.store.database import IDENTITY
 from blurfit_server.store.release import Publishing
 
 
@@ -63,7 +64,7 @@ class Store(Publishing, Access):
         try:
             with self._writing() as connection:
                 database.migrate(connection)
-                self.identity = _settled(connection, self._file)
+                _settle(connection, self._file)
         except (StorageError, exc.DatabaseError) as error:
             self._engine.dispose()
             raise InvalidValueError(
@@ -77,9 +78,9 @@ class Store(Publishing, Access):
             raise
 
 
-# Settings: the hour of a backup, since 1970; random bytes, which copies and backups have too; path,
-# device and number of the file that was opened last.
-_MARK, _IDENTITY, _LOCATION = "backup", "identity", "location"
+# Settings: the hour of a backup, since 1970; path, device and number of the file that was opened
+# last.
+_MARK, _LOCATION = "backup", "location"
 RESTORED = Message(
     "This store was restored from a backup, and the original may have published since: a second "
     "release could give away whoever came in between. Its people can be asked again under a new "
@@ -163,8 +164,8 @@ def move_here(place: str | Path) -> None:
     Store(place).close()
 
 
-def _settled(connection: Connection, file: Path | None) -> bytes:
-    """Return the identity of a store, new for a new one; refuse a backup, and what may be a copy.
+def _settle(connection: Connection, file: Path | None) -> None:
+    """Give a new store an identity; refuse a backup, and what may be a copy.
 
     A copy is another file. A file keeps its number when it is renamed on its device, whose own
     number may change when the machine starts: so path or device must be the same, too. Of
@@ -186,11 +187,11 @@ def _settled(connection: Connection, file: Path | None) -> bytes:
             "have published since. Make a store of it with `blurfit restore`.",
             file=str(file),
         )
-    if (identity := _setting(connection, _IDENTITY)) is None:
-        _set(connection, _IDENTITY, identity := secrets.token_bytes(16))
+    if _setting(connection, IDENTITY) is None:
+        _set(connection, IDENTITY, secrets.token_bytes(16))
     before = json.loads(_setting(connection, _LOCATION) or "null")
     if now is None or now == before:
-        return identity
+        return
     is_same_device = before is not None and before[1] is not None and before[1] == now[1]
     if before is not None and (before[2] != now[2] or not (before[0] == now[0] or is_same_device)):
         raise InvalidValueError(
@@ -204,9 +205,8 @@ def _settled(connection: Connection, file: Path | None) -> bytes:
         )
     with suppress(OSError):
         if is_same_device and Path(before[0]).samefile(now[0]):
-            return identity  # by another way to it
+            return  # by another way to it
     _set(connection, _LOCATION, json.dumps(now).encode())
-    return identity
 
 
 def _setting(connection: Connection, name: str) -> bytes | None:
@@ -227,7 +227,7 @@ def _move(connection: Connection, out: Path | None) -> None:
 
     Of other machines, and of stores that were moved since, nothing is known here.
     """
-    identity = _setting(connection, _IDENTITY) or b""
+    identity = _setting(connection, IDENTITY) or b""
     places = [release_record.place_of(identity)]
     if (known := _setting(connection, _LOCATION)) is not None:
         places.append(Path(json.loads(known)[0]))
@@ -258,7 +258,7 @@ def _close(connection: Connection, out: Path | None, *, original_lost: bool) -> 
     if original_lost:
         _move(connection, out)
     else:  # what it opens from now on is its own
-        _set(connection, _IDENTITY, None)
+        _set(connection, IDENTITY, secrets.token_bytes(16))
         _set(connection, _LOCATION, None)
     return tuple(closed)
 
@@ -274,7 +274,7 @@ def _may_go_on(connection: Connection, course: Course) -> bool:
     # An export may have been completed since.
     if agreement.wave is not None or place is not None:
         return False
-    identity = _setting(connection, _IDENTITY) or b""
+    identity = _setting(connection, IDENTITY) or b""
     if ReleaseRecord.of_store(course.fingerprint, identity).find() is not None:
         raise InvalidValueError(
             "Expected a collection of which nothing was released, and {course_fingerprint} has "

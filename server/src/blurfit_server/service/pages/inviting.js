@@ -110,12 +110,12 @@ function newToken() {
   return letters.replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
 }
 
-/** The invitations of a file: bare ones, or those behind the # of links, in any column. */
+/** The invitations of a file, each once: bare ones, or those behind the # of links, in any column. */
 function tokensIn(text) {
-  return text
+  const tokens = text
     .split(/\r?\n/)
-    .map((line) => line.match(/(?:#invitation=|#|^|,|")([\w-]{43})(?=["\s]|$)/)?.[1])
-    .filter(Boolean);
+    .map((line) => line.match(/(?:#invitation=|#|^|,|")([\w-]{43})(?=["\s]|$)/)?.[1]);
+  return [...new Set(tokens.filter(Boolean))];
 }
 
 /** In the order of the agreement's databases, wherever this page comes from. */
