@@ -24,43 +24,30 @@ t = E[s·x·ψ(s·g)] + e, and a last one B = E[ψ²s²xxᵀ] too.
 Measured on 20 populations, n = 2¹¹ to 2¹⁵ (`lab/docs/everywhere.md`): held in 0.90 to 0.98 of
 intervals in every cell.
 
-**A Newton wave.** With Â = ΣM + E and t̂ = Σp + e, the unshrunk step is θ̃ = Â⁻¹t̂, and for the true
-step θ
-
-    θ̃ − θ = Â⁻¹(Σp − Aθ + e − Eθ),      Cov = Â⁻¹(φΣ_p + V)Â⁻¹,      V = Var(e) + E[Eθθᵀ E],
-
-exactly. Σ_p is at most ΣM if the curve is right (information equality), and Σppᵀ in any case, which
-a robust wave releases. (Â + G)⁻¹ with G = E[EÂ⁻¹E] removes the second-order bias. A data holder's
-waves use the same rows: sampling counts once, and earlier waves are not pooled. Corrections:
-
-* *One step is not all* (`_whole_step`): for white Gaussian features the change δ of the scores
-  solves E[(σ(t + δ·x) − σ(t))x] = E[h(t)xxᵀ]q. Errors follow dδ/dq, and ¼(δ − q)² is added.
-* *Wrong curves* (`_as_if_all_counted`): weights bias a wrong curve by b/r³; two Newton waves of
-  different radii tell what the last lacks. After a single one, slopes of labels count as off by
-  0.105.
-* *Clipped counts* (`_cut_counts`): the part of the step that clipping to ±G removed, under a
-  negative binomial law; the square of its half is added to the error.
-
-A Newton wave is refused if the spread of the change q·x is above 1, or if the noise dominates Â:
-λ_min ≤ 0, or κ = (σ²/2)(tr Â⁻¹ + 1/λ_min)/λ_min ≥ 0.3 (labels: 0.5). All three were chosen.
+**A Newton wave** estimates the root of its own weighted score: maximum likelihood with weights
+1/max(1, ‖x‖²), x = (f/(r√p), κ), and slopes clipped to ±G for counts. θ̃ = D⁻¹t, with the covariance
+D⁻¹(B/n + V + Var e)D⁻¹, B = Σppᵀ/n, which a robust wave releases; if not, B is D, which is right if
+the curve is (information equality). A data holder's waves use the same rows: sampling counts once,
+and earlier waves are not pooled. One update is not all (`_whole_step`): for white Gaussian features
+the change δ of the scores solves E[(σ(t + δ·x) − σ(t))x] = E[h(t)xxᵀ]q. Errors follow dδ/dq, and
+¼(δ − q)² is added; of columns of two values more (`_with_rare_answers`). Estimates are withheld
+if the spread of the change q·x is above 1.
 """
 
 import math
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import betainc, expit
+from scipy.special import expit
 
 from blurfit.data import BoolArray, FloatArray
 from blurfit.errors import InfeasibleError
-from blurfit.learning.beliefs import Belief, coordinates, inside, start_of, undone
+from blurfit.learning.beliefs import Belief, coordinates, inside, known_of, start_of, undone
 from blurfit.learning.inference import UNLIMITED, Inference
-from blurfit.learning.rare_answers import left_by_step
-from blurfit.learning.shrinkage import StepSums, denoised
+from blurfit.learning.shrinkage import denoised
 from blurfit.learning.sums import Noise
-from blurfit.learning.waves import WaveSums, clipped_fraction, step_sums
+from blurfit.learning.waves import WaveSums, clipped_fraction, step_sums, two_points
 from blurfit.schema.schema import INTERCEPT
 from blurfit.theory.maps import (
     LARGEST_LOG_RATE,
@@ -68,12 +55,10 @@ from blurfit.theory.maps import (
     NORMAL_WEIGHTS,
     LogisticNewton,
     NewtonMap,
-    PoissonNewton,
     ResidualMap,
     WaveMap,
 )
 
-MOST_NOISE, MOST_OF_LABELS = 0.3, 0.5  # κ
 HIDDEN = 2.5  # standard deviations of the noise by which a column's direction must be seen,
 LEAST_SEEN = 0.25  # to at least this fraction of its denoised size: chosen on 20 populations
 MOST_CLIPPED = 0.5  # of R², E[ψ²]: more where R is below most residuals
@@ -84,15 +69,12 @@ NOISE_DOMINATES = (
     "The noise dominates the sums of this wave, so there are no standard errors; state tighter "
     "bounds, ask more people, or allow a larger epsilon."
 )
-LEAST_DISPERSION = 0.05  # φ, which is 1/m for m independent rows of each person
-DISPERSIONS = np.geomspace(1e-3, 8.0, 40)  # α, from nearly Poisson's to wider than counts are
-WEIGHT_DECAY = 3.0  # of what weights take away, with r, where fourth moments just exist
-LENGTHENED = 0.105  # by how much a slope of white features may be off after one Newton wave
-MOST_FURTHER = 0.5  # of the difference of two waves, where their radii are much alike
 MOST_UPDATES, UPDATED = 1000, 1e-9  # of an estimand, until an update changes it by less
 MOST_STEPS = 30  # of at most 1, until a change of scores is found
+SKEWED = 1.5  # by how much noise may hide how far out the rarer value of an undeclared column is
+SURE = 2.0  # standard errors within which a rare answer's share is not to reach 0 or 1
+ROUNDING = 1e-9  # of a coefficient that is held
 LONGEST_STEP = 1.0  # d, the standard deviation of the change of scores
-Collected = tuple[Belief, WaveMap, WaveSums]  # a wave, and what was believed before
 
 
 def residual_estimates(belief: Belief, chart: ResidualMap, sums: WaveSums) -> Inference:
@@ -119,7 +101,7 @@ def residual_estimates(belief: Belief, chart: ResidualMap, sums: WaveSums) -> In
         )
     seen = _quadratic(chart, sums)
     jacobian = undone(coordinates(chart).T).T
-    hidden = _hidden_columns(seen, jacobian)
+    hidden = _hidden_columns(seen.gram, seen.noisy, seen.deviation, jacobian)
     free = _free_directions(jacobian, hidden)
     gram, step = free.T @ seen.gram @ free, free.T @ seen.step
     values, vectors = np.linalg.eigh(gram)
@@ -133,11 +115,8 @@ def residual_estimates(belief: Belief, chart: ResidualMap, sums: WaveSums) -> In
     passing = np.array([inside(fraction) for fraction in fractions])
     bread = np.linalg.inv(root @ (axes * passing) @ axes.T @ root)
     theta = bread @ step
-    noise = plain_noise = free.T @ (seen.step_variance * np.eye(len(seen.step))) @ free
-    for _ in range(2):  # theta·thetaᵀ is too large by the variance that the first pass finds
-        share = _kept(float(theta @ theta), float(np.trace(bread @ noise @ bread)))
-        second = free @ (share * np.outer(theta, theta)) @ free.T
-        noise = seen.kept * free.T @ seen.noise.sandwich(second) @ free + plain_noise
+    noise = _noise_of(theta, bread, free, seen.kept, seen.noise, seen.step_variance)
+    share = _kept(float(theta @ theta), float(np.trace(bread @ noise @ bread)))
     short = SHORT * (np.eye(len(theta)) - np.linalg.inv(gram) @ np.linalg.inv(bread))
     into = free.T @ coordinates(chart)
     start = into @ belief.covariance @ into.T + np.outer(theta, theta)
@@ -207,7 +186,9 @@ def _quadratic(chart: ResidualMap, sums: WaveSums) -> _Quadratic:
     )
 
 
-def _hidden_columns(seen: _Quadratic, jacobian: FloatArray) -> BoolArray:
+def _hidden_columns(
+    denoised_gram: FloatArray, noisy: FloatArray, deviation: float, jacobian: FloatArray
+) -> BoolArray:
     """Find the columns whose direction the noise hides.
 
     For column j, u = D⁻¹·(row j of the Jacobian) is the direction that decides its coefficient. The
@@ -218,15 +199,15 @@ def _hidden_columns(seen: _Quadratic, jacobian: FloatArray) -> BoolArray:
     hidden = np.zeros(len(jacobian), dtype=bool)
     while True:
         free = _free_directions(jacobian, hidden)
-        rows = np.linalg.solve(free.T @ seen.gram @ free, free.T @ jacobian[~hidden].T)
+        rows = np.linalg.solve(free.T @ denoised_gram @ free, free.T @ jacobian[~hidden].T)
         directions = (free @ rows).T[1:]  # the constant is never hidden
         if not len(directions):
             raise InfeasibleError(NOISE_DOMINATES)
         signal, believed = (
             np.einsum("ij,jk,ik->i", directions, gram, directions, optimize=True)
-            for gram in (seen.noisy, seen.gram)
+            for gram in (noisy, denoised_gram)
         )
-        noise = seen.deviation * np.einsum("ij,ij->i", directions, directions)
+        noise = deviation * np.einsum("ij,ij->i", directions, directions)
         clear = (signal - HIDDEN * noise) / believed
         worst = np.argsort(clear)[: 1 + len(clear) // 32]
         worst = worst[clear[worst] < LEAST_SEEN]
@@ -303,74 +284,59 @@ def estimand(
     raise InfeasibleError("These rows do not decide the coefficients: are columns collinear?")
 
 
-def wave_estimates(
-    belief: Belief, chart: WaveMap, sums: WaveSums, before: Collected | None = None
-) -> Inference:
-    """Return the estimates of the wave that was collected under `chart`, the map of `belief`, with
-    what the wave `before` tells of its weights.
+def wave_estimates(belief: Belief, chart: WaveMap, sums: WaveSums) -> Inference:
+    """Estimate what a wave's own update solves, from the sums collected under `chart`.
 
-    Coefficients are of (1, v), without shrinkage: of the encoded target after a residual wave, of
-    log-odds or log rates after Newton's. An `InfeasibleError` says where no errors can be told.
+    Args:
+        belief: What was known before the wave.
+        chart: The announced transform, a map of `belief`.
+        sums: The wave's blurred sums.
+
+    Returns:
+        Coefficients of (1, v), without shrinkage: of the encoded target after a residual wave, of
+        log-odds or log rates after Newton's.
+
+    Raises:
+        InfeasibleError: Where no errors can be reported.
     """
     if isinstance(chart, ResidualMap):
         return residual_estimates(belief, chart, sums)
-    found = newton_estimates(chart, sums)
-    if belief.task != "label":
-        return _with_weights(belief, chart, found, before)
-    step = undone(coordinates(chart).T).T @ solved(step_sums(chart, sums))[1]
-    more = left_by_step(belief, start_of(chart), step, found)
-    return more.put_on(_with_weights(belief, chart, found, before))
+    return _with_rare_answers(belief, chart, newton_estimates(chart, sums))
 
 
-def _with_weights(
-    belief: Belief, chart: NewtonMap, found: Inference, before: Collected | None
-) -> Inference:
-    """Return Newton's estimates with what weights took away, or with errors that allow for it."""
-    if before is not None and isinstance(before[1], NewtonMap):
-        with suppress(InfeasibleError):
-            nearer = newton_estimates(before[1], before[2])
-            return _as_if_all_counted(found, nearer, chart, before[1].radius)
-    slope, mean = chart.whitening.coefficients, chart.whitening.mean
-    longer = np.array([-mean @ slope, *slope]) / max(chart.whitening.scores[1], 1e-9)
-    longer *= LENGTHENED if belief.task == "label" else 0.0
-    return replace(found, privacy=found.privacy + np.outer(longer, longer))
+def held_places(chart: WaveMap, found: Inference) -> tuple[int, ...]:
+    """Return which of the unlimited coefficients were held as the map announced them."""
+    moved = np.abs(found.coefficients - start_of(chart))
+    return tuple(place for place in found.unlimited if moved[place] < ROUNDING)
 
 
-def _as_if_all_counted(
-    found: Inference, nearer: Inference, chart: NewtonMap, radius: float
-) -> Inference:
-    """Return estimates with what weights took away, by those of the wave before, of this `radius`:
-    see "Wrong curves".
+def _with_rare_answers(belief: Belief, chart: NewtonMap, found: Inference) -> Inference:
+    """Return a Newton wave's estimates with what one update leaves for columns of two values.
+
+    The score of those with the rarer value changes by Δ = d·(change of the coefficient), d its
+    distance from the mean. An update is wrong by up to Δ²/2 there, to second order, which no
+    Gaussian feature shows. So the square of half of Δ² and its variance is added. Where that is
+    above 1, or their share of +1, p + p(1 − p)Δ, may be none or all, the coefficient is unknown.
     """
-    white, size = chart.whitening, len(found.coefficients)
-    plane = np.zeros((size, 2))
-    plane[0] = 1.0, -float(white.mean @ white.coefficients)
-    plane[1:, 1] = white.coefficients
-    gap = found.coefficients - nearer.coefficients
-    weights = np.linalg.solve(found.covariance + nearer.covariance, plane)
-    inner = np.linalg.pinv(plane.T @ weights)
-    onto = plane @ inner @ weights.T
-    along = weights.T @ gap
-    further = chart.radius**WEIGHT_DECAY - radius**WEIGHT_DECAY
-    share = min(radius**WEIGHT_DECAY / further, MOST_FURTHER) if further > 0 else 0.0
-    share *= _kept(float(along @ inner @ along), plane.shape[1])
-    more, turn = share * onto @ gap, np.eye(size) + share * onto
-    start = share**2 * onto @ nearer.covariance @ onto.T + np.outer(more, more) / 4
-    assert found.classical is not None
+    low, high, two = two_points(belief)
+    start, far = start_of(chart), np.where(known_of(belief), 1.0, SKEWED)
+    distance = far * np.where(low > high, -low, high)
+    change = distance * (found.coefficients - start)[1:]
+    error = np.abs(distance) * np.sqrt(np.diagonal(found.covariance)[1:])
+    second = np.where(two, change**2 + error**2, 0.0)
+    score = float(start[0] + start[1:] @ belief.mean) + distance * start[1:]
+    labels = isinstance(chart.loss, LogisticNewton)
+    slope = 1 - expit(score) if labels else np.ones(len(score))  # of the share, relative to it
+    none = slope * (change - SURE * error) < -1
+    everyone = (1 - slope) * (change + SURE * error) > 1
+    unknown = two & ((second > LONGEST_STEP**2) | none | everyone)
+    short = np.where(unknown, UNLIMITED, second / (2 * np.maximum(np.abs(distance), 1e-9)))
+    places = set(found.unlimited) | set((1 + np.flatnonzero(unknown)).tolist())
     return replace(
         found,
-        coefficients=found.coefficients + more,
-        sampling=symmetric(turn @ found.sampling @ turn.T),
-        classical=symmetric(turn @ found.classical @ turn.T),
-        privacy=symmetric(turn @ found.privacy @ turn.T + start),
+        privacy=found.privacy + np.diag(np.append(0.0, short**2)),
+        unlimited=tuple(sorted(places)),
     )
-
-
-def solved(read: StepSums) -> tuple[FloatArray, FloatArray]:
-    """Return (Â + G)⁻¹, and the step."""
-    bias = read.noise.sandwich(np.asarray(np.linalg.inv(read.gram), dtype=np.float64))
-    inverse = np.asarray(np.linalg.inv(read.gram + bias), dtype=np.float64)
-    return inverse, inverse @ read.linear
 
 
 def _rows_of_each(chart: WaveMap, sums: WaveSums) -> float:
@@ -378,57 +344,9 @@ def _rows_of_each(chart: WaveMap, sums: WaveSums) -> float:
     return sums.count / -(-sums.count // chart.stride)
 
 
-def _spread_of_slopes(
-    gram: FloatArray, squares: FloatArray, variance: float, expected: float = 1.0
-) -> FloatArray:
-    """Return the sampling variance of Σp by Σppᵀ, as far as it stands above its noise.
-
-    In coordinates in which Â is the identity, B̂ is φ(1 + D): φ = tr B̂/d is how far counts are
-    dispersed, and D how unevenly. φ is shrunk to what is `expected` and D to 0, by the share of
-    noise in their squares, and the eigenvalues of 1 + D are kept within ¼ and 4. `variance` is that
-    of the noise on the diagonal of `squares`.
-    """
-    values, vectors = np.linalg.eigh(gram)
-    root = (vectors * np.sqrt(values)) @ vectors.T
-    white = (vectors / np.sqrt(values)) @ vectors.T
-    size = len(values)
-    seen = white @ squares @ white
-    inverse = white @ white
-    # E‖white·E·white‖² and Var tr(white·E·white), E with this variance, half of it off the diagonal
-    of_all = variance * (float(np.trace(inverse)) ** 2 + float(np.sum(inverse**2))) / 2
-    of_mean = variance * float(np.sum(inverse**2)) / size**2
-    beyond = float(np.trace(seen)) / size - expected
-    mean = expected + beyond * _kept(beyond**2, of_mean)
-    if beyond < 0:  # rows of one person tell different things: no more than is sure is gained
-        mean = max(min(expected, expected + beyond + math.sqrt(of_mean)), LEAST_DISPERSION)
-    uneven = seen / mean - np.eye(size)
-    uneven *= _kept(float(np.sum(uneven**2)), of_all / mean**2)
-    values, vectors = np.linalg.eigh(uneven)
-    spread = (vectors * np.clip(1 + values, 0.25, 4.0)) @ vectors.T
-    return np.asarray(mean * root @ spread @ root)
-
-
 def _kept(square: float, noise: float) -> float:
     """Return 1 − noise/square, or 0: the share of a square that is not noise."""
     return max(0.0, 1 - noise / square) if square > 0 else 0.0
-
-
-def told_step(
-    read: StepSums, sums: WaveSums, most: float = MOST_NOISE
-) -> tuple[float, FloatArray, FloatArray, FloatArray]:
-    """Return κ < `most`, (Â + G)⁻¹, the step θ̃ and V; refuse sums that the noise dominates."""
-    blur, values = sums.deviation**2 / 2, np.linalg.eigvalsh(read.gram)
-    least, whole = float(values[0]), float(np.sum(1 / values))
-    condition = blur * (whole + 1 / least) / least if least > 0 else math.inf
-    if condition >= most:
-        raise InfeasibleError(NOISE_DOMINATES)
-    inverse, theta = solved(read)
-    noise = np.zeros_like(inverse)
-    for _ in range(2):  # θ̃θ̃ᵀ is too large by the variance that the first pass finds
-        kept = _kept(float(theta @ theta), float(np.trace(inverse @ noise @ inverse)))
-        noise = read.noise.sandwich(kept * np.outer(theta, theta))
-        noise += read.linear_variance * np.eye(len(theta))
-    return condition, inverse, theta, noise
 
 
 def refuse_long_step(change: float) -> None:
@@ -441,78 +359,71 @@ def refuse_long_step(change: float) -> None:
 
 
 def newton_estimates(chart: NewtonMap, sums: WaveSums) -> Inference:
-    """Return the estimates of the exact curve, one step after the model that the map announced."""
-    read = step_sums(chart, sums)
-    labels = isinstance(chart.loss, LogisticNewton)
-    most = MOST_OF_LABELS if labels else MOST_NOISE
-    condition, inverse, theta, noise = told_step(read, sums, most)
-    middle = plain = read.dispersion * read.gram
+    """Estimate the weighted maximum likelihood of a Newton wave: see the module's docstring."""
+    read, n = step_sums(chart, sums), sums.count
+    gram_of_all, kept = denoised(read)
+    noise_of_gram = Noise(read.noise.variance / n**2)
+    jacobian = undone(coordinates(chart).T).T
+    hidden = _hidden_columns(gram_of_all, read.gram / n, sums.deviation / n, jacobian)
+    free = _free_directions(jacobian, hidden)
+    gram = free.T @ gram_of_all @ free
+    values, vectors = np.linalg.eigh(gram)
+    root, white = (vectors * values**power @ vectors.T for power in (0.5, -0.5))
+    fractions, axes = np.ones(len(values)), np.eye(len(values))
     if sums.squares is not None:
-        order, unit = [len(theta) - 1, *range(len(theta) - 1)], _rows_of_each(chart, sums)
-        seen, variance = unit * sums.squares, (unit * sums.deviation / chart.robust_weight) ** 2
-        middle = _spread_of_slopes(read.gram, seen[np.ix_(order, order)], variance)
-    sampling, classical, privacy = (inverse @ one @ inverse for one in (middle, plain, noise))
-    squares = np.array([chart.scale[1], *[chart.scale[0]] * (len(theta) - 1)]) ** 2
-    change = max(float((theta**2 - np.diagonal(sampling + privacy)) @ squares), 0.0)  # d²
-    refuse_long_step(change)
-    scale = np.sqrt(squares)
-    whole, turn = _whole_step(chart, theta * scale, privacy * np.outer(scale, scale))
-    more, turn = whole / scale - theta, turn / scale[:, None] * scale
-    short = np.outer(more, more) / 4
-    if isinstance(chart.loss, PoissonNewton) and sums.squares is not None:
-        dispersion = float(np.trace(np.linalg.solve(read.gram, middle))) / len(theta)
-        away, follows = _cut_counts(chart, chart.loss, dispersion, whole)
-        lost = sums.count * inverse @ (away * scale)
-        more, short = more + lost, short + np.outer(lost, lost) / 4
-        turn = turn + sums.count * inverse * (follows * squares) @ turn
-    classical, privacy = turn @ classical, turn @ privacy @ turn.T
-    sampling = classical if sums.squares is None else turn @ sampling @ turn.T
-    back = undone(coordinates(chart).T).T
+        order, rows = [len(jacobian) - 1, *range(len(jacobian) - 1)], n / _rows_of_each(chart, sums)
+        squares = white @ free.T @ (sums.squares[np.ix_(order, order)] / rows) @ free @ white
+        deviation = sums.deviation / (chart.robust_weight * rows)
+        deviation *= float(np.sum(1 / values)) / len(values)
+        fractions, axes = _clipped_fractions(squares, deviation, 1.0)
+    bread: FloatArray = np.asarray(np.linalg.inv(gram), dtype=np.float64)
+    linear = read.linear_variance / n**2
+    theta = bread @ free.T @ read.linear / n
+    noise = _noise_of(theta, bread, free, kept, noise_of_gram, linear)
+    middle = root @ (axes * fractions) @ axes.T @ root / n
+    sampling, classical, privacy = (bread @ one @ bread for one in (middle, gram / n, noise))
+    scale = np.array([chart.scale[1], *[chart.scale[0]] * (len(jacobian) - 1)])
+    units = np.asarray(scale[:, None] * free, dtype=np.float64)  # from the free update to q
+    lost = float(np.sum((units @ (sampling + privacy)) * units))
+    refuse_long_step(max(float(np.sum((units @ theta) ** 2)) - lost, 0.0))
+    change, turn = _whole_step(chart, units @ theta, units @ privacy @ units.T)
+    beyond = free.T @ (change / scale) - theta
+    turn = free.T @ (turn / scale[:, None]) @ units
+    into = jacobian @ free
+    short = np.outer(beyond, beyond) / 4
+    sampling, classical, privacy = (turn @ part @ turn.T for part in (sampling, classical, privacy))
+    unlimited = np.diag(np.where(hidden, UNLIMITED**2, 0.0))
     return Inference(
         names=(INTERCEPT, *(f"v{place}" for place in range(chart.whitening.dimension))),
-        count=sums.count,
-        coefficients=start_of(chart) + back @ (theta + more),
-        sampling=symmetric(back @ (sampling + short) @ back.T),
-        classical=symmetric(back @ (classical + short) @ back.T),
-        privacy=symmetric(back @ privacy @ back.T),
+        count=n,
+        coefficients=start_of(chart) + into @ (theta + beyond),
+        sampling=symmetric(into @ (sampling + short) @ into.T),
+        classical=symmetric(into @ (classical + short) @ into.T),
+        privacy=symmetric(into @ privacy @ into.T + unlimited),
         residual_variance=None,
         r_squared=None,
-        condition=condition,
+        condition=0.0,
         uneven=False,
+        unlimited=tuple(np.flatnonzero(hidden).tolist()),
     )
 
 
-def _cut_counts(
-    chart: NewtonMap, loss: PoissonNewton, dispersion: float, q: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Return E[c·x] of x = (1, f), f white and Gaussian: what the cut takes away for each record,
-    of counts that are dispersed as this, where scores have changed by q·x; and how it follows q.
-    """
-    z, weights = NORMAL_NODES, NORMAL_WEIGHTS
-    slope = np.linalg.solve(chart.whitening.matrix.T, chart.whitening.coefficients) + q[1:]
-    mean, deviation = chart.whitening.scores[0] + q[0], float(np.linalg.norm(slope))
-    rate = np.exp(np.minimum(mean + deviation * z, LARGEST_LOG_RATE))
-    end = np.minimum(rate + loss.gradient_bound, loss.count_bound)
-    size = 1 / DISPERSIONS[:, None]  # of the negative binomial law
-    odds = rate / (rate + size)
-
-    def beyond(end: FloatArray | float) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """P(y > end), E[y; y > end] and E[y(y − 1); y > end]."""
-        last = np.maximum(end - 1, 1e-9)
-        squares = rate**2 * (1 + 1 / size) * betainc(last, size + 2, odds)
-        share = np.asarray(betainc(end + 1, size, odds), dtype=np.float64)
-        return share, rate * betainc(end, size + 1, odds), squares
-
-    share, first, second = beyond(end)
-    square = second + (1 - 2 * rate) * first + (rate**2 - loss.gradient_bound**2) * share
-    seen = (
-        (rate + rate**2 / size - square) @ weights / (loss.slopes(np.log(rate), 0.0)[1] @ weights)
-    )
-    above, most = beyond(loss.count_bound)[:2]
-    lost = np.maximum(first - end * share - (most - loss.count_bound * above), 0.0)
-    found = np.array([np.interp(dispersion, np.maximum.accumulate(seen), one) for one in lost.T])
-    ratio = float((found * z) @ weights) / max(deviation, 1e-12)
-    return np.append(found @ weights, ratio * slope), np.array([0.0, *[ratio] * len(slope)])
+def _noise_of(
+    theta: FloatArray,
+    bread: FloatArray,
+    free: FloatArray,
+    kept: float,
+    noise: Noise,
+    linear_variance: float,
+) -> FloatArray:
+    """Return the covariance that the noise gives to an update's equation: V + Var e."""
+    plain = linear_variance * free.T @ free
+    found = plain
+    for _ in range(2):  # theta·thetaᵀ is too large by the variance that the first pass finds
+        share = _kept(float(theta @ theta), float(np.trace(bread @ found @ bread)))
+        second = free @ (share * np.outer(theta, theta)) @ free.T
+        found = kept * free.T @ noise.sandwich(second) @ free + plain
+    return np.asarray(found)
 
 
 def _whole_step(

@@ -369,7 +369,7 @@ def odds_of(belief: Belief) -> tuple[float, float]:
     return math.log(odds) - factor * score, factor
 
 
-def _two_points(belief: Belief) -> tuple[FloatArray, FloatArray, BoolArray]:
+def two_points(belief: Belief) -> tuple[FloatArray, FloatArray, BoolArray]:
     """Return how far below and above its mean each column's two answers are, if it has but two or
     must be as skewed as that, and which columns these are.
 
@@ -395,7 +395,7 @@ def _log_factors(belief: Belief, rate: float) -> FloatArray:
     A rate that the line puts below a tenth of the mean is put there.
     """
     relative = belief.coefficients[1:] / (2 * rate)
-    a, b, two = _two_points(belief)
+    a, b, two = two_points(belief)
     low, high = (np.log(np.maximum(1 + d * relative, 0.1)) for d in (-a, b))
     curved = two & (np.abs(relative) > 1e-9)
     ratio = (high - low) / ((a + b) * np.where(curved, relative, 1.0))
@@ -404,7 +404,7 @@ def _log_factors(belief: Belief, rate: float) -> FloatArray:
 
 def _log_growth(belief: Belief, slope: FloatArray) -> float:
     """Return ln E[e^t] less the mean of the scores t."""
-    a, b, two = _two_points(belief)
+    a, b, two = two_points(belief)
     share = a / (a + b)
     exact = np.log1p(share * np.expm1(slope * (a + b))) - slope * a
     other = slope**2 * np.diagonal(belief.spread) / 2
@@ -436,7 +436,7 @@ def held_back(at: Belief, chart: NewtonMap, change: FloatArray) -> FloatArray:
 
     As steps get short, and H grows, nothing is held back; a step of 0 always stays one.
     """
-    a, b, _ = _two_points(at)
+    a, b, _ = two_points(at)
     assert isinstance(chart.loss, PoissonNewton)
     start, loss = start_of(chart), chart.loss
     centre = float(start[0] + at.mean @ start[1:])

@@ -36,7 +36,7 @@ from blurfit.learning.beliefs import Belief, first_belief
 from blurfit.learning.inference import Inference, estimates_apart, infer
 from blurfit.learning.shrinkage import linear_bayes
 from blurfit.learning.sums import Submodel, crowded_bound
-from blurfit.learning.wave_inference import Collected, wave_estimates
+from blurfit.learning.wave_inference import held_places, wave_estimates
 from blurfit.learning.waves import WaveSums, learn_wave, next_map, on_curve
 from blurfit.model.model import Link, PublishedModel, WaveShare, coefficient_places
 from blurfit.model.release import PublishedMoments
@@ -264,7 +264,7 @@ def _chart_of(release: PublishedMoments) -> WaveMap:
 def _wave_inference(
     course: Course,
 ) -> tuple[tuple[Inference, ...], tuple[int, ...], str | None]:
-    """Return the last wave's errors in the user's units, and which of its coefficients noise hides;
+    """Return the last wave's errors in the user's units, and which of its coefficients were held;
     or why there are none.
     """
     plan = course.plan
@@ -272,8 +272,7 @@ def _wave_inference(
         return (), (), "The plan ended after its first wave; fit its release for standard errors."
     last = _last(course, -1)
     try:
-        before = _last(course, -2) if len(course.releases) > 2 else None
-        found = wave_estimates(*last, before)
+        found = wave_estimates(*last)
     except InfeasibleError as error:
         return (), (), str(error)
     belief = course.beliefs[-1]
@@ -281,7 +280,8 @@ def _wave_inference(
         found = replace(found, r_squared=belief.explained)
     names = plan.schema.default_predictors(plan.schema.target.name)
     told = units(plan.schema, plan.schema.target.name, names, log_odds=not belief.line)
-    return (found.in_units(told, coefficient_places(plan.schema)),), found.unlimited, None
+    in_units = found.in_units(told, coefficient_places(plan.schema))
+    return (in_units,), held_places(last[1], found), None
 
 
 def _joint_sums(plan: Waves, release: PublishedMoments) -> Submodel:
@@ -290,7 +290,7 @@ def _joint_sums(plan: Waves, release: PublishedMoments) -> Submodel:
     return release.joint.submodel(plan.schema.target.name, kept)
 
 
-def _last(course: Course, place: int) -> Collected:
+def _last(course: Course, place: int) -> tuple[Belief, WaveMap, WaveSums]:
     """Return what a wave's estimates of one column are made of."""
     release = course.releases[place]
     chart = _chart_of(release)
