@@ -269,7 +269,7 @@ def _commit(folder: Path) -> str:
 
 def read(out: Path) -> pd.DataFrame:
     """Return the cells of a record."""
-    return pd.read_csv(out, dtype={"commit": str})
+    return pd.read_csv(out, dtype={"commit": str}).astype({"wild": int})
 
 
 # ---- telling
