@@ -213,16 +213,14 @@ def everywhere(
     seeds: Numbers = "0:20",
     rivals: bool,
     neighbours: Neighbours = "replace",
-    against: ExistingFile | None,
 ) -> None:
-    """Measure public defaults on many populations: excess loss, verdicts, geometric means.
+    """Measure public defaults on many populations: excess loss and verdicts.
 
     What --out holds already is not computed again.
 
     Options:
         seeds: From the first to before last.
         rivals: Beside the best of the laboratory's rivals.
-        against: The --out of another version, to divide by.
     """
     from blurfit_lab.experiments.everywhere import METHODS, RIVALS, report, run
     from blurfit_lab.experiments.lines import CELL, frame
@@ -235,7 +233,7 @@ def everywhere(
             run(kind, cells, seeds, chosen, lines.out, watch, neighbours)
     asked, found = {tuple(cell) for cell in cells}, frame([lines.out])
     found = found[[key in asked for key in found[CELL].itertuples(index=False, name=None)]]
-    click.echo(report(found, kind, None if against is None else frame([against])))
+    click.echo(report(found, kind))
 
 
 @_command("--family 'twelve small sets' --out build/small")

@@ -344,6 +344,16 @@ def test_a_store_from_before_the_first_release_is_left_alone(place) -> None:
         Store(place)
 
 
+def test_a_cut_right_after_the_log_was_moved_is_seen(in_memory) -> None:
+    agreement, path = propose(quorum=50), in_memory / "c.db"
+    with Store(path) as store:
+        store.add(agreement, perturb_table(agreement, PEOPLE))
+        store.tidy()
+        os.truncate(path, path.stat().st_size - 4096)
+        with pytest.raises(StorageError, match=r"c\.db was cut while it was open"):
+            store.check()
+
+
 @pytest.mark.parametrize("by_a_link", [False, True])
 @pytest.mark.parametrize(("file", "length"), [("-wal", 0), ("-wal", 5000), ("", 0), ("", 8192)])
 def test_nothing_is_acknowledged_once_a_file_was_cut(in_memory, file, length, by_a_link) -> None:

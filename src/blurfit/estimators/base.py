@@ -31,7 +31,7 @@ from blurfit.errors import (
     inside_unit_interval,
     positive,
 )
-from blurfit.estimators.people import People, counted
+from blurfit.estimators.people import People
 from blurfit.estimators.rows import (
     bounded_columns,
     by_formula,
@@ -604,3 +604,8 @@ def codes_of(labels: AnyArray, classes: AnyArray) -> AnyArray:
             "class that could. To leave rows out would let their number depend on answers."
         )
     return places
+
+
+def counted(values: AnyArray, people: People | None) -> tuple[int, bool]:
+    """Return how many the promise is to, and whether they may have several rows each."""
+    return (len(values), False) if people is None else (people.count, True)

@@ -30,13 +30,13 @@ from blurfit.estimators.base import (
     PerturbationRegressor,
     Signal,
     codes_of,
+    counted,
 )
 from blurfit.estimators.passes import Rows, blurred, clean_moment_totals, require_room
 from blurfit.estimators.people import (
     EFFECTS,
     Effects,
     People,
-    counted,
     demean_by_person,
     every,
     one_of_each,

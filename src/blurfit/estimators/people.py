@@ -105,11 +105,6 @@ class People:
         return rows, People(codes[rows], len(chosen), self.reach)
 
 
-def counted(values: AnyArray, people: People | None) -> tuple[int, bool]:
-    """Return how many the promise is to, and whether they may have several rows each."""
-    return (len(values), False) if people is None else (people.count, True)
-
-
 def every(count: int, people: People | None, stride: int) -> tuple[IntArray, People | None]:
     """Return one of each k rows, or the rows of one of each k people; and whose they are."""
     if people is None:

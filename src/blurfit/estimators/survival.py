@@ -17,10 +17,10 @@ from blurfit.agreement.agreement import Agreement
 from blurfit.budget import tally
 from blurfit.data import AnyArray, FloatArray
 from blurfit.errors import InfeasibleError, InvalidValueError, positive
-from blurfit.estimators.base import SEEDED, FitGuarantee, warn_caller
+from blurfit.estimators.base import SEEDED, FitGuarantee, counted, warn_caller
 from blurfit.estimators.moments import MomentEstimator, agree
 from blurfit.estimators.passes import added, blurred
-from blurfit.estimators.people import People, counted
+from blurfit.estimators.people import People
 from blurfit.estimators.rows import read_rows, records, refuse_unless_binary
 from blurfit.learning.inference import Errors, Estimate
 from blurfit.learning.sums import Totals

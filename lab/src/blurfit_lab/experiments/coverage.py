@@ -153,7 +153,10 @@ def _draw(crowd: People, case: Case, seed: int) -> Draw:
     except BlurfitError:
         return Draw(loss, base)
     exact, _, _ = exact_of(crowd)
-    aim = model.estimand(*crowd.tested) if hasattr(model, "estimand") else exact
+    try:
+        aim = model.estimand(*crowd.tested) if hasattr(model, "estimand") else exact
+    except BlurfitError:  # a wave's own equation without a solution in these rows
+        aim = np.full(len(exact), np.nan)
     told = [(one.value, one.standard_error, one.lower, one.upper) for one in estimates]
     return Draw(loss, base, np.column_stack([np.array(told), aim, exact]))
 
@@ -189,7 +192,7 @@ def summed(found: Sequence[Draw], width: int, floor: float, unit: float) -> dict
         share = holds.sum(axis=0)[often] / limited.sum(axis=0)[often]
         facts[f"{head}_worst"] = share.min() if often.any() else math.nan
     ratios = [  # of each coefficient, the mean standard error over the spread of the errors
-        np.mean(error[seen, k]) / np.sqrt(np.mean((value - aim)[seen, k] ** 2))
+        np.mean(error[seen, k]) / np.sqrt(np.nanmean((value - aim)[seen, k] ** 2))
         for k, seen in enumerate(limited.T)
         if seen.sum() >= LEAST_TOLD
     ]
@@ -269,7 +272,7 @@ def _commit(folder: Path) -> str:
 
 def read(out: Path) -> pd.DataFrame:
     """Return the cells of a record."""
-    return pd.read_csv(out, dtype={"commit": str})
+    return pd.read_csv(out, dtype={"commit": str}).astype({"wild": int})
 
 
 # ---- telling

@@ -1,9 +1,9 @@
 """Do public defaults hold everywhere? Errors above the best model's, population by population.
 
-    population × columns × n × ε × seed ─ methods ─► JSON lines ─► cells, verdicts, geometric means
+    population × columns × n × ε × seed ─ methods ─► JSON lines ─► cells, verdicts
 
 Only public names are used: the estimators with their defaults, `Plan` and a simulated collection.
-So the same experiment runs on any version, and two versions are compared by their JSON lines.
+So the same experiment runs on any version; `blurfit-lab coverage --against` compares two.
 lab/docs/everywhere.md says what methods, losses, floors and verdicts are.
 """
 
@@ -311,21 +311,8 @@ def unit(task: Task, losses: FloatArray) -> tuple[float, float]:
     return (1.0, float(losses.mean())) if task == "number" else (0.0, 1.0)
 
 
-def geometric_mean(fits: pd.DataFrame, old: pd.DataFrame, method: str) -> pd.Series:
-    """By population, and over all: mean loss over that of another version, by the seeds of both."""
-    mine, theirs = (
-        some[some.method == method].set_index([*CELL, "seed"]).loss for some in (fits, old)
-    )
-    both = pd.concat([mine, theirs], axis=1, keys=["mine", "theirs"], join="inner").dropna()
-    means = both.groupby(CELL, sort=False).mean()
-    ratio = np.log(means.mine / means.theirs)
-    found = np.exp(ratio.groupby("population", sort=False).mean())
-    found["all"] = math.exp(ratio.mean()) if len(ratio) else math.nan
-    return found
-
-
-def report(fits: pd.DataFrame, task: Task, old: pd.DataFrame | None = None) -> str:
-    """The tables of one task: all cells, verdicts with the cells that lose, geometric means."""
+def report(fits: pd.DataFrame, task: Task) -> str:
+    """The tables of one task: all cells, and verdicts with the cells that lose."""
     parts = [markdown(excess_table(fits).reset_index())]
     more = {"accuracy": "Accuracy below the maximum likelihood's:"}
     for value, words in (more | {"calibration": "Expected calibration error:"}).items():
@@ -340,11 +327,6 @@ def report(fits: pd.DataFrame, task: Task, old: pd.DataFrame | None = None) -> s
             found = verdicts(fits, method, others, task)
             if len(found):
                 parts.append(_told(found, method, others, task))
-    if old is not None:
-        for method in (HOLDER, SEND):
-            means = geometric_mean(fits, old, method)
-            parts.append(f"Loss of **{method}** over the old default's, geometric means:\n")
-            parts.append(markdown(means.rename("ratio").reset_index()))
     return "\n\n".join(parts)
 
 

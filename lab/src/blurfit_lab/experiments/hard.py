@@ -56,18 +56,6 @@ def _stray_target(n: int, rng: Generator) -> Crowd:
     return Crowd(columns, signal, bill, (0, 10000))
 
 
-def _two_kinds(n: int, rng: Generator) -> Crowd:
-    """Small and large firms, forty deviations apart, with other slopes."""
-    white, large = rng.normal(size=(n, 4)), rng.random(n) < 0.2
-    staff = np.where(large, 80, 12) + 1.7 * white[:, 0]
-    sales = np.where(large, 400, 100) + 7 * white[:, 1]
-    small = 2 * white[:, 0] + white[:, 1] + 0.5 * white[:, 2]
-    signal = np.where(large, 2 + white[:, 0] - 0.5 * white[:, 2], small) + 0.7 * white[:, 3]
-    columns = {"staff": (staff, (0.0, 100.0)), "sales": (sales, (0.0, 1000.0))}
-    columns |= {f"rate{k}": (50 + 10 * white[:, k], (0.0, 100.0)) for k in (2, 3)}
-    return Crowd(columns, signal, 100 + 8 * signal + 9 * rng.normal(size=n), (0, 300))
-
-
 def _loose_bounds(n: int, rng: Generator) -> Crowd:
     """One column in bounds a thousand times its spread, and three in ordinary ones."""
     white = rng.normal(size=(n, 4))
@@ -138,44 +126,12 @@ def _sentinel(n: int, rng: Generator) -> Crowd:
     return Crowd(columns, signal, 30 + 5 * (signal + rng.normal(size=n)), (0, 60))
 
 
-def _cities(n: int, rng: Generator) -> Crowd:
-    """Places in metres of three towns in a country of 800 km, and rents."""
-    town, white = rng.choice(3, n, p=[0.6, 0.3, 0.1]), rng.normal(size=(n, 2))
-    place = np.array([[2e5, 5e5], [5e5, 1e5], [7e5, 6.5e5]])[town] + 4000 * white
-    rooms = rng.integers(1, 8, n).astype(float)
-    signal = np.array([0, 0.8, -0.5])[town] - 0.4 * white[:, 0] + 0.3 * rooms
-    columns = {f"place{k}": (place[:, k], (0.0, 8e5)) for k in (0, 1)}
-    columns["rooms"] = (rooms, (0.0, 20.0))
-    return Crowd(columns, signal, 300 + 70 * (signal + rng.normal(size=n)), (0, 2000))
-
-
 def _wealth(n: int, rng: Generator) -> Crowd:
     """Pareto's wealth up to ten millions, and spending that grows with its root."""
     wealth, age = np.minimum(4000 * rng.random(n) ** (-1 / 1.3), 1e7), rng.uniform(18, 85, n)
     signal = 0.05 * np.sqrt(wealth / 100) + 0.02 * age
     columns = {"wealth": (wealth, (0.0, 1e7)), "age": (age, (0.0, 120.0))}
     return Crowd(columns, signal, 500 * signal + 300 * rng.normal(size=n), (0, 20000))
-
-
-def _zeros(n: int, rng: Generator) -> Crowd:
-    """Counts that are mostly 0, of a gamma rate, in bounds of a thousand."""
-    X = np.minimum(rng.poisson(rng.gamma(0.5, 2, (n, 3)) * [1, 2, 0.5]), 1000).astype(float)
-    own = rng.random(n) < 0.3
-    signal = np.log1p(X) @ [0.5, -0.3, 0.5] + 0.5 * own
-    columns = {f"visits{k}": (X[:, k], (0.0, 1000.0)) for k in range(3)}
-    number = 10 + 3 * signal + 2 * rng.normal(size=n)
-    return Crowd({**columns, "own": (own, None)}, signal, number, (0, 50))
-
-
-def _sensors(n: int, rng: Generator) -> Crowd:
-    """Five neighbouring sensors of correlation 0.8, in bounds of a hundred deviations."""
-    white = rng.normal(size=(n, 5))
-    for k in range(1, 5):
-        white[:, k] = 0.8 * white[:, k - 1] + 0.6 * white[:, k]
-    signal = white @ [0.6, -0.4, 0.3, 0.5, -0.3]
-    X = np.array([150, 430, 80, 300, 610]) + 5 * white
-    columns = {f"sensor{k}": (X[:, k], (0.0, 1000.0)) for k in range(5)}
-    return Crowd(columns, signal, 20 + 2 * (signal + rng.normal(size=n)), (0, 200))
 
 
 def _likert(n: int, rng: Generator) -> Crowd:
@@ -227,10 +183,9 @@ def _shifts(n: int, rng: Generator) -> Crowd:
 
 _Law = Callable[[int, Generator], Crowd]
 CHOICES: dict[str, _Law] = {
-    **{"stray-column": _stray_column, "stray-target": _stray_target, "two-kinds": _two_kinds},
-    **{"loose-bounds": _loose_bounds, "wages": _wages, "skewed": _skewed, "rare-yes": _rare_yes},
-    **{"cauchy-columns": _cauchy, "sentinel": _sentinel, "cities": _cities, "wealth": _wealth},
-    **{"many-zeros": _zeros, "near-sensors": _sensors, "likert": _likert},
+    **{"stray-column": _stray_column, "stray-target": _stray_target, "wages": _wages},
+    **{"loose-bounds": _loose_bounds, "skewed": _skewed, "rare-yes": _rare_yes, "likert": _likert},
+    **{"cauchy-columns": _cauchy, "sentinel": _sentinel, "wealth": _wealth},
 }
 ASIDE: dict[str, _Law] = {"doses": _doses, "farms": _farms, "shifts": _shifts}
 

@@ -462,6 +462,7 @@ class Transactions:
             self._watch()
             self._refuse_if_gone()
             self._move_log()
+            self._refuse_if_gone()  # the database is longer now, and less than that would be a cut
 
     def close(self) -> None:
         """Close the file, or the connections."""
