@@ -1,17 +1,20 @@
 """DataFrames with words, schemas, and messages that tell no value."""
 
+from contextlib import suppress
+
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
 
-from blurfit import Binary, Categorical, InvalidValueError, Numeric, Schema
+from blurfit import Binary, Categorical, InfeasibleError, InvalidValueError, Numeric, Schema
 from blurfit.estimators import (
     InputPerturbationClassifier,
     InputPerturbationRegressor,
     MomentPerturbationClassifier,
     MomentPerturbationRegressor,
+    MomentPerturbationSurvival,
 )
 
 LEVELS = ["north", "south", "west"]
@@ -155,3 +158,29 @@ def test_numbers_signs_and_targets_are_checked_beside_words() -> None:
         MomentPerturbationRegressor(bounds=Schema(FEATURES, Binary("rich"))).fit(X, y)
     with pytest.raises(InvalidValueError, match="Binary or Categorical"):
         MomentPerturbationClassifier(bounds=SCHEMA).fit(X, y > 1)
+
+
+@pytest.mark.parametrize("value", [5e-324, -1e-200, 1.7e308])
+@pytest.mark.parametrize("kind", ["pooled", "within", "label", "input", "exits"])
+def test_no_value_raises_or_warns_whatever_numpy_is_to_do(kind, value, recwarn) -> None:
+    """NumPy's own errors would come after the budget was spent, and tell of one cell."""
+    generator = np.random.default_rng(0)
+    X, whose = generator.uniform(0.5, 1, (3000, 2)), np.arange(3000) // 2
+    y, is_large = X[:, 1].copy(), X[:, 0] > 0.7
+    X[0] = value, -value  # whose sum is no number, if there are two of each
+    X[1] = X[0]
+    exits = np.rec.fromarrays([is_large, np.where(is_large, 0.3, 0.9)], names="event,time")
+    bounds, target_bounds = {"bounds": (-2, 2)}, {"target_bounds": (-2, 2)}
+    one_wave = {"waves": 1, **bounds}
+    models = {
+        "pooled": MomentPerturbationRegressor(**one_wave, **target_bounds),
+        "within": MomentPerturbationRegressor(**one_wave, **target_bounds, effects="within"),
+        "label": MomentPerturbationClassifier(**one_wave, classes=[False, True]),
+        "input": InputPerturbationRegressor(**bounds, **target_bounds),
+        "exits": MomentPerturbationSurvival(**bounds, horizon=1.0, bands=2, epsilon=5.0),
+    }
+    answers = {"label": is_large, "exits": exits}.get(kind, y)
+    for chosen in ("raise", "warn"):
+        with np.errstate(all=chosen), suppress(InfeasibleError):  # the noise is large
+            models[kind].fit(X, answers, groups=whose if kind == "within" else None)
+    assert not recwarn.list

@@ -393,6 +393,10 @@ class PerturbationRegressor(RegressorMixin, PerturbationEstimator):  # type: ign
         return self._fit_rows(X, y, groups)
 
     def _fit_rows(self, X: Any, y: Any, groups: Any, sample_weight: Any = None) -> Self:
+        with np.errstate(all="ignore"):  # whatever the caller chose: no value raises or warns
+            return self._fit_table(X, y, groups, sample_weight)
+
+    def _fit_table(self, X: Any, y: Any, groups: Any, sample_weight: Any) -> Self:
         X, y = by_formula(self, X, y)
         values, target, columns = read_rows(
             self, X, y, reset=True, y_numeric=True, ensure_min_samples=self.least_rows
@@ -466,6 +470,10 @@ class PerturbationClassifier(ClassifierMixin, PerturbationEstimator):  # type: i
         return self._fit_rows(X, y, groups)
 
     def _fit_rows(self, X: Any, y: Any, groups: Any, sample_weight: Any = None) -> Self:
+        with np.errstate(all="ignore"):  # whatever the caller chose: no value raises or warns
+            return self._fit_table(X, y, groups, sample_weight)
+
+    def _fit_table(self, X: Any, y: Any, groups: Any, sample_weight: Any) -> Self:
         X, y = by_formula(self, X, y)
         values, labels, columns = read_rows(
             self, X, y, reset=True, ensure_min_samples=self.least_rows

@@ -81,6 +81,10 @@ class MomentPerturbationSurvival(MomentEstimator):
         own time 0 on: these count as one together, and the promise is to the person. Errors
         count each person as one row: too wide where spells of a person are independent.
         """
+        with np.errstate(all="ignore"):  # whatever the caller chose: no value raises or warns
+            return self._fit_table(X, y, groups)
+
+    def _fit_table(self, X: Any, y: Any, groups: Any) -> Self:
         event, time = exits_of(y)
         values, _, columns = read_rows(self, X, np.zeros(len(time)), reset=True)
         refuse_unless_binary(values, columns)
