@@ -43,7 +43,6 @@ class Belief:
         scale: The standard deviation of the residual, as far as a line was fitted.
         count_bound: Y, the largest count, for counts.
         kinds: Of the features: whether they are numbers, signs or levels.
-        groups: Of which question each level is one.
     """
 
     task: Task
@@ -55,7 +54,6 @@ class Belief:
     scale: float
     count_bound: float | None = None
     kinds: tuple[ColumnKind, ...] = ()
-    groups: tuple[str | None, ...] = ()
 
     @property
     def explained(self) -> float:
@@ -91,7 +89,6 @@ def first_belief(
         scale=math.sqrt(variance * max(1 - model.explained, 0.1)),
         count_bound=count_bound,
         kinds=tuple(column.kind for column in sums.features),
-        groups=tuple(column.group for column in sums.features),
     )
 
 

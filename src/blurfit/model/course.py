@@ -308,8 +308,6 @@ def _disagreeing(course: Course) -> tuple[int, int] | None:
             found = _estimates(course, place)
         except InfeasibleError:
             continue
-        if found is None:
-            continue
         curve = isinstance(release.agreement.form, WaveForm) and release.agreement.form.is_newton
         before, told[curve] = told.get(curve), (place, found)
         if before is not None and estimates_apart(before[1], found):
@@ -317,9 +315,8 @@ def _disagreeing(course: Course) -> tuple[int, int] | None:
     return None
 
 
-def _estimates(course: Course, place: int) -> Inference | None:
+def _estimates(course: Course, place: int) -> Inference:
     """Return what one wave tells, of (1, v) without last levels."""
     if place == 0:
         return infer(_joint_sums(course.plan, course.releases[0]))
-    later = _last(course, place)
-    return None if later is None else wave_estimates(*later)
+    return wave_estimates(*_last(course, place))
