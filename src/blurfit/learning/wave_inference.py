@@ -111,7 +111,7 @@ def residual_estimates(belief: Belief, chart: ResidualMap, sums: WaveSums) -> In
     if seen.squares is not None:
         squares = white @ free.T @ seen.squares @ free @ white
         deviation = seen.squares_deviation * float(np.sum(1 / values)) / len(values)
-        fractions, axes = _clipped_fractions(squares, deviation, even)
+        fractions, axes = _clipped_fractions(squares, deviation, even, root @ free[0])
     passing = np.array([inside(fraction) for fraction in fractions])
     bread = np.linalg.inv(root @ (axes * passing) @ axes.T @ root)
     theta = bread @ step
@@ -224,17 +224,24 @@ def _free_directions(jacobian: FloatArray, hidden: BoolArray) -> FloatArray:
 
 
 def _clipped_fractions(
-    squares: FloatArray, deviation: float, even: float
+    squares: FloatArray, deviation: float, even: float, constant: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return E[ψ²]/R² in each direction, and the directions, in coordinates in which D is 1.
 
     `squares` are seen with noise of this deviation on the diagonal. Their mean is shrunk toward
     `even`, what it is if the spread is; and eigenvalues λ of their relative spread to √(λ² − 4σ²),
-    where 2σ is the edge of a symmetric noise matrix's own.
+    where 2σ is the edge of a symmetric noise matrix's own. The mean is that of slopes: residuals
+    within a person add up to 0, so the `constant`'s direction may have none.
     """
     size = len(squares)
-    beyond = float(np.trace(squares)) / size - even
-    mean = max(even + beyond * _kept(beyond**2, deviation**2 / size), LEAST_LEFT * even)
+    slopes, total = size, float(np.trace(squares))
+    if size > 1:
+        slopes, total = (
+            size - 1,
+            total - float(constant @ squares @ constant / (constant @ constant)),
+        )
+    beyond = total / slopes - even
+    mean = max(even + beyond * _kept(beyond**2, deviation**2 / slopes), LEAST_LEFT * even)
     values, vectors = np.linalg.eigh(squares / mean - np.eye(size))
     edge = 2 * deviation / mean * math.sqrt(size / 2)
     values = np.sign(values) * np.sqrt(np.maximum(values**2 - edge**2, 0.0))
@@ -375,7 +382,7 @@ def newton_estimates(chart: NewtonMap, sums: WaveSums) -> Inference:
         squares = white @ free.T @ (sums.squares[np.ix_(order, order)] / rows) @ free @ white
         deviation = sums.deviation / (chart.robust_weight * rows)
         deviation *= float(np.sum(1 / values)) / len(values)
-        fractions, axes = _clipped_fractions(squares, deviation, 1.0)
+        fractions, axes = _clipped_fractions(squares, deviation, 1.0, root @ free[0])
     bread: FloatArray = np.asarray(np.linalg.inv(gram), dtype=np.float64)
     linear = read.linear_variance / n**2
     theta = bread @ free.T @ read.linear / n

@@ -212,19 +212,26 @@ def _refuse_shape(sums: WaveSums, size: int, *, linear: bool) -> None:
 
 
 def next_map(
-    belief: Belief, kind: StageKind, count: int, mu: float, *, last: bool = True, held: bool = False
+    belief: Belief,
+    kind: StageKind,
+    count: int,
+    mu: float,
+    *,
+    last: bool = True,
+    held: bool = False,
+    repeated: bool = False,
 ) -> WaveMap:
     """Return the next wave's public map, for `count` people under μ-GDP, by what is public.
 
     The `last` wave collects squared slopes or errors too, for standard errors. Of very many rows
-    that are `held`, some send them.
+    that are `held`, some send them. `repeated` says that people have several rows.
     """
     one_of(("residual", "newton"), kind=kind)
     at = on_curve(belief) if kind == "newton" else belief
     if kind == "residual":
         if not belief.line:
             raise InvalidValueError("Expected residual waves before Newton's, got one after.")
-        radius, bound = reach_of(count, mu, len(at.mean))
+        radius, bound = reach_of(count, mu, len(at.mean), repeated=repeated)
         white = _whitening(at, _not_too_long(at, radius))
         scale = float(rounded(np.array(at.scale)))
         farthest_out, largest = bounds_of(white, scale)

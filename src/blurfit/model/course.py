@@ -170,8 +170,8 @@ class Course:
             )
         kind, quorum = self.plan.kinds[place], self.plan.quorums[place]
         last, belief, mu = place == len(self.plan) - 1, self.beliefs[-1], self.plan.mus[place]
-        held = isinstance(self.plan, HeldWaves)
-        return next_map(belief, kind, quorum, mu, last=last, held=held)
+        held, repeated = isinstance(self.plan, HeldWaves), self.releases[0].agreement.diaries
+        return next_map(belief, kind, quorum, mu, last=last, held=held, repeated=repeated)
 
 
 def next_agreement(agreed: Agreed | HeldWaves, releases: Releases) -> Agreement:

@@ -89,6 +89,9 @@ _CURVE_SHARES: dict[int, tuple[float, ...]] = {
     4: (0.0625, 0.09, 0.16, 0.6875),
 }
 RADIUS, BOUND = (1.2, 0.45), (2.2, 0.6)  # r and R: the least, and times ψ^{1/3}; 28 populations
+# Of these factors, for persons with several rows, whose root mean squares vary less than rows do:
+# chosen on seven kinds of diaries, where errors within persons halve (docs/theory/choosing-waves.md).
+OF_PERSONS = 0.45
 LEAST_INFORMATION, LEAST_REACH = 1.5, 60.0  # of ψ and nμ, below which only a mean can be learned
 LEAST_FOR_LABELS, LEAST_FOR_A_SLOPE = 40.0, 3.5  # nμ, and nμ/p: below, labels tell their share
 
@@ -452,12 +455,20 @@ def newton_radius(
     return max((0.62 if largest == 1 else 0.25) * math.cbrt(signal), 1.0)
 
 
-def reach_of(count: int, mu: float, coefficients: int) -> tuple[float, float]:
+def reach_of(
+    count: int, mu: float, coefficients: int, *, repeated: bool = False
+) -> tuple[float, float]:
     """Return r and R of a residual wave, for its own `count` and `mu`.
+
+    Args:
+        count: How many people are summed, or rows.
+        mu: The wave's own μ.
+        coefficients: How many features there are.
+        repeated: Whether people have several rows, which are clipped together.
 
     r = 0.45ψ^{1/3}, at least 1.2, and R = 0.6ψ^{1/3}, at least 2.2: noise grows with r·R and
     clipping falls with them, so that their best values grow as ψ^{1/3}. Between 0.3 and 0.7 times
     ψ^{1/3} errors change by less than 1 % on average. Reasons: `docs/theory/choosing-waves.md`.
     """
-    root = math.cbrt(information(count, mu, coefficients))
+    root = math.cbrt(information(count, mu, coefficients)) * (OF_PERSONS if repeated else 1.0)
     return max(RADIUS[0], RADIUS[1] * root), max(BOUND[0], BOUND[1] * root)
