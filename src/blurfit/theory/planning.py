@@ -90,7 +90,7 @@ _CURVE_SHARES: dict[int, tuple[float, ...]] = {
 }
 RADIUS, BOUND = (1.2, 0.45), (2.2, 0.6)  # r and R: the least, and times ψ^{1/3}; 28 populations
 # Of these factors, for persons with several rows, whose root mean squares vary less than rows do:
-# chosen on seven kinds of diaries, where errors within persons halve (docs/theory/choosing-waves.md).
+# chosen on seven kinds of diaries (docs/theory/choosing-waves.md).
 OF_PERSONS = 0.45
 LEAST_INFORMATION, LEAST_REACH = 1.5, 60.0  # of ψ and nμ, below which only a mean can be learned
 LEAST_FOR_LABELS, LEAST_FOR_A_SLOPE = 40.0, 3.5  # nμ, and nμ/p: below, labels tell their share
