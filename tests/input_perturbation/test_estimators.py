@@ -7,7 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blurfit import Binary, InvalidValueError, NotPrivateWarning, Numeric, Schema
+from blurfit import (
+    Binary,
+    Budget,
+    InfeasibleError,
+    InvalidValueError,
+    NotPrivateWarning,
+    Numeric,
+    Schema,
+)
 from blurfit.estimators import InputPerturbationClassifier, InputPerturbationRegressor
 from blurfit.estimators.passes import Rows
 from blurfit.input_perturbation.calibration import PublicInput
@@ -138,3 +146,14 @@ def test_probabilities_are_calibrated_as_far_as_linear_ones_can_be(approximation
     told = model.coefficients
     likely = told.intercept + values @ np.array(list(told.effects.values()))
     assert np.abs(likely - (0.5 + x @ effects / 2)).max() < 0.02
+
+
+def test_noise_beyond_its_grid_is_refused_before_anything_is_spent() -> None:
+    """Seen before: an ε this small was paid, and the noise then refused."""
+    X = np.random.default_rng(0).uniform(-1, 1, (30, 3))
+    with (
+        Budget(epsilon=1.0, delta=1e-3) as budget,
+        pytest.raises(InfeasibleError, match="`epsilon` must be"),
+    ):
+        InputPerturbationClassifier(epsilon=1e-7, delta=1e-9, bounds=(-1, 1)).fit(X, X[:, 0] > 0)
+    assert budget.spent().epsilon == 0

@@ -213,3 +213,12 @@ def test_what_passes_a_clip_is_that_of_laplace_errors() -> None:
         law = laplace(scale=scale)
         share = law.expect(lambda g: min(abs(g), 1.0) ** 2)
         assert inside(share) == pytest.approx(law.cdf(1) - law.cdf(-1), abs=1e-5)
+
+
+def test_noise_that_makes_features_very_wide_leaves_a_map_that_can_be_made() -> None:
+    """Seen before: at ε = 1e-6 the radius fell below a map's least, and a paid fit was refused."""
+    v = features(np.random.default_rng(4), 1000)
+    belief = belief_of(v, v[:, 0], "number")
+    chart = next_map(replace(belief, spread=1e12 * belief.spread), "residual", 1000, 1e-6)
+    assert isinstance(chart, ResidualMap)
+    assert 1e-4 <= chart.radius < 1.001e-4

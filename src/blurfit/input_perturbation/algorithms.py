@@ -32,7 +32,7 @@ import numpy.typing as npt
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from blurfit import randomness
-from blurfit.agreement.numbers import power_of_two_below
+from blurfit.agreement.numbers import MOST_RATIO, power_of_two_below
 from blurfit.data import FloatArray, fixed
 from blurfit.errors import (
     BelowQuorumError,
@@ -260,8 +260,13 @@ def require_room(public: PublicInput, rows: int) -> None:
 
     From public facts alone: whether that happens must not depend on the rows.
     """
-    bound = public.calibration.setting.p_bound
-    if rows * bound >= randomness.MOST_STEPS / 2 * sum_step(public):
+    bound, step = public.calibration.setting.p_bound, sum_step(public)
+    if public.calibration.p_noise * math.sqrt(rows) > MOST_RATIO * step:
+        raise InfeasibleError(
+            f"`epsilon` must be larger for {rows:,} rows, got {public.epsilon:g}: the noise on "
+            "their sums exceeds 2**45 steps, beyond which it is not exact."
+        )
+    if rows * bound >= randomness.MOST_STEPS / 2 * step:
         raise InfeasibleError(
             f"Expected fewer than {rows:,} rows with epsilon={public.epsilon:g}: their sums could "
             "exceed 2**51 steps of the noise, beyond which it is not exact. Take a smaller "

@@ -48,6 +48,7 @@ from blurfit.theory.gaussian import root_of_increasing
 from blurfit.theory.maps import (
     LARGEST_LOG_RATE,
     LARGEST_RADIUS,
+    SMALLEST_RADIUS,
     LogisticNewton,
     NewtonMap,
     PoissonNewton,
@@ -238,7 +239,7 @@ def next_map(
         if at.task == "label":  # a rare class is far from the mean, and is never clipped
             average = white.intercept + float(white.coefficients @ white.mean)
             bound = max(bound, (1 + min(abs(average), 1.0)) / scale)
-        reach = outward(min(radius, farthest_out)), scale, outward(min(bound, largest))
+        reach = _in_range(min(radius, farthest_out)), scale, _in_range(min(bound, largest))
         return _of_some(
             ResidualMap(white, *reach, robust=last and at.task == "number"), count, mu, held=held
         )
@@ -318,6 +319,11 @@ def rounded(numbers: FloatArray) -> FloatArray:
     mantissa, exponent = np.frexp(numbers)
     found: FloatArray = np.ldexp(np.rint(mantissa * 2.0**24) / 2.0**24, exponent)
     return found
+
+
+def _in_range(reach: float) -> float:
+    """Round a radius or bound up, within what a map accepts, however noisy the release was."""
+    return outward(min(max(reach, SMALLEST_RADIUS), LARGEST_RADIUS))
 
 
 def outward(number: float) -> float:
