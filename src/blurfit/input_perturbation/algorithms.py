@@ -256,21 +256,21 @@ def sum_step(public: PublicInput) -> float:
 
 
 def require_room(public: PublicInput, rows: int) -> None:
-    """Raise InfeasibleError for so many rows that Σp could leave the range of exact noise.
+    """Raise InfeasibleError for so many rows that Σp or its noise could leave exact noise's range.
 
     From public facts alone: whether that happens must not depend on the rows.
     """
     bound, step = public.calibration.setting.p_bound, sum_step(public)
-    if public.calibration.p_noise * math.sqrt(rows) > MOST_RATIO * step:
-        raise InfeasibleError(
-            f"`epsilon` must be larger for {rows:,} rows, got {public.epsilon:g}: the noise on "
-            "their sums exceeds 2**45 steps, beyond which it is not exact."
-        )
     if rows * bound >= randomness.MOST_STEPS / 2 * step:
         raise InfeasibleError(
             f"Expected fewer than {rows:,} rows with epsilon={public.epsilon:g}: their sums could "
             "exceed 2**51 steps of the noise, beyond which it is not exact. Take a smaller "
             "epsilon, or per_record=True."
+        )
+    if public.calibration.p_noise * math.sqrt(rows) > MOST_RATIO * step:
+        raise InfeasibleError(
+            f"`epsilon` must be larger for {rows:,} rows, got {public.epsilon:g}: the noise on "
+            "their sums exceeds 2**45 steps, beyond which it is not exact."
         )
 
 
