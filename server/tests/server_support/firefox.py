@@ -56,7 +56,11 @@ class Socket:
     def __init__(self, port: int, path: str) -> None:
         self._loop = asyncio.new_event_loop()
         address = f"ws://127.0.0.1:{port}{path}"
-        self._line = self._wait(lambda: websocket_connect(address, max_message_size=2**28))
+        try:
+            self._line = self._wait(lambda: websocket_connect(address, max_message_size=2**28))
+        except BaseException:  # Firefox does not listen yet
+            self._loop.close()
+            raise
 
     def _wait(self, work: Callable[[], Awaitable[Any]]) -> Any:
         async def done() -> Any:
@@ -202,8 +206,10 @@ def firefox(profile: Path, language: str = "en-US") -> Iterator[Tab]:
                 break
         assert port is not None, "Firefox did not say where it listens."
         connection = Socket(port, "/session")
-        yield Tab(connection)
-        connection.close()
+        try:
+            yield Tab(connection)
+        finally:
+            connection.close()
     finally:
         process.terminate()
         process.wait(PATIENCE)
